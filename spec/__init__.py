@@ -1,0 +1,8 @@
+"""The executable specification of a KV-cache block manager.
+
+Read in this order: ``README.md``, ``state``, ``operations``, ``declaration``, ``clauses``, ``steps``, ``invariants``,
+``judge``, ``model``.  Nothing here does I/O, reads a clock, draws a random number or imports a third-party package,
+so that it can be ported line by line.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,56 @@
+"""Legal differences between managers: declared by an adapter, taken by the judge as a parameter, never guessed."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Publish(StrEnum):
+    """When a full block becomes findable."""
+
+    RESERVE = "reserve"  # when the tokens that fill it are planned, before the forward pass
+    COMMIT = "commit"  # when the forward pass that filled it has ended
+    RELEASE = "release"  # when the sequence that filled it is released
+
+
+class FullHit(StrEnum):
+    """What is computed again when the cache holds the whole prompt."""
+
+    LAST_BLOCK = "last_block"  # the last block is never taken from the cache
+    LAST_TOKEN = "last_token"  # all blocks are taken and the last token is computed again in place
+    NOTHING = "nothing"  # nothing is left to compute, and the scheduler is known to cope
+
+
+class Covers(StrEnum):
+    """Which tokens the block table has room for after admit and reserve."""
+
+    KNOWN = "known"  # exactly all tokens the sequence has
+    RESERVED = "reserved"  # exactly the computed and reserved tokens
+    AT_LEAST = "at_least"  # at least the computed and reserved tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What one implementation claims (`profiles`) and how it legally differs.
+
+    `credits_shared`: admission counts a hit on a block in use as needing no room.  `same_step_hit`: a block may be hit in
+    the step that computes it; then a step is committed as a whole and judged when it ends.  `release_in_flight`: a
+    sequence may be released between reserve and commit.  `withheld`: blocks a refusal may keep back (watermark).
+    `unusable`: block ids that are never handed out (a null block).  `extra_owners`: reference counts may exceed the
+    number of table entries.
+    """
+
+    name: str
+    profiles: frozenset[str] = frozenset({"pool", "prefix"})
+    publish: Publish = Publish.COMMIT
+    same_step_hit: bool = False
+    full_hit: FullHit = FullHit.LAST_BLOCK
+    covers: Covers = Covers.AT_LEAST
+    credits_shared: bool = True
+    release_in_flight: bool = False
+    namespaces: bool = False
+    extra_owners: bool = False
+    withheld: int = 0
+    unusable: frozenset[int] = frozenset()
+    smallest_block_size: int = 1
+    largest_block_size: int = 1 << 20
+    nano_vllm_order: bool = False  # chooses exactly the blocks that nano-vllm would choose: compared with the model

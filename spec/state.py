@@ -1,0 +1,145 @@
+"""The nouns: world, prefix, snapshot, and the state of the judge.
+
+The judge's state holds a *shadow KV memory*: for each slot, which exact token prefix had its K/V written there last.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .declaration import Declaration
+from .steps import Ledger
+
+EMPTY = -1  # "no prefix", "no block", "no hash"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A configuration: how many blocks, how many slots a block, and whether the chain hash is replaced by a weak one."""
+
+    blocks: int
+    block_size: int
+    weak_hash: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a manager shows of itself; ``None`` where it does not show it.
+
+    `free`: free block ids in their order.  `used`: ids in use.  `owned`: ids kept by the cache in a third pool.
+    `references`, `hashes`, `contents`: per block, reference count, stored chain hash (``None`` if it has none), tokens.
+    `index`: (key, block) pairs.
+    """
+
+    free: tuple[int, ...] | None = None
+    used: tuple[int, ...] | None = None
+    owned: tuple[int, ...] | None = None
+    references: tuple[int, ...] | None = None
+    hashes: tuple[int | None, ...] | None = None
+    contents: tuple[tuple[int, ...], ...] | None = None
+    index: tuple[tuple[int, int], ...] | None = None
+
+
+class Prefixes:
+    """Hash-consed prefixes: each distinct (parent prefix, token) is one small integer, so equality is exact and O(1)."""
+
+    def __init__(self) -> None:
+        self._children: dict[tuple[int, object], int] = {}
+        self.parents: list[int] = []
+        self.tokens: list[object] = []
+
+    def child(self, parent: int, token: object) -> int:
+        """The prefix that follows `parent` with `token`; a namespace is the token that follows EMPTY."""
+        key = (parent, token)
+        found = self._children.get(key)
+        if found is None:
+            found = self._children[key] = len(self.parents)
+            self.parents.append(parent)
+            self.tokens.append(token)
+        return found
+
+    def extend(self, parent: int, tokens: Iterable[int]) -> list[int]:
+        """The prefixes that end at each of `tokens`, in order."""
+        found = []
+        for token in tokens:
+            parent = self.child(parent, token)
+            found.append(parent)
+        return found
+
+    def tail(self, prefix: int, count: int) -> tuple[int, tuple[object, ...]]:
+        """Split off the last `count` tokens: the prefix before them, and the tokens."""
+        tokens: list[object] = []
+        for _ in range(count):
+            tokens.append(self.tokens[prefix])
+            prefix = self.parents[prefix]
+        return prefix, tuple(reversed(tokens))
+
+    def spell(self, prefix: int) -> tuple[int, ...]:
+        """All tokens of a prefix, without its namespace."""
+        tokens = []
+        while prefix != EMPTY and self.parents[prefix] != EMPTY:
+            tokens.append(self.tokens[prefix])
+            prefix = self.parents[prefix]
+        return tuple(reversed(tokens))  # type: ignore[arg-type]
+
+
+@dataclass(slots=True)
+class SequenceState:
+    """A live sequence: its tokens, the prefix that ends at each of them, and how far it is.
+
+    Positions below `computed` have their K/V in the slots of `table`; the next `reserved` ones are planned.  `unread` is
+    the number of cached tokens that are still to be checked when the step ends (hits within a step).
+    """
+
+    tokens: list[int]
+    prefixes: list[int]
+    table: tuple[int, ...]
+    computed: int
+    reserved: int
+    unread: int = 0
+
+    def copy(self) -> "SequenceState":
+        return SequenceState(
+            self.tokens[:], self.prefixes[:], self.table, self.computed, self.reserved, self.unread
+        )
+
+
+@dataclass(slots=True)
+class State:
+    """All the judge knows: the shadow KV memory, the sequences, the block ledger, and what must still be findable.
+
+    `memory`: slot -> prefix.  `copies`: block-aligned prefix -> intact published blocks that hold it.  `twinned`:
+    prefixes of which two copies existed at once.  `freed`: free block -> (release number, table index), oldest first.
+    `muted`: clauses that are noted instead of raised, so that one fault does not hide the next.
+    """
+
+    world: World
+    declaration: Declaration
+    prefixes: Prefixes
+    ledger: Ledger
+    memory: dict[int, int] = field(default_factory=dict)
+    sequences: dict[str, SequenceState] = field(default_factory=dict)
+    released: set[str] = field(default_factory=set)
+    copies: dict[int, set[int]] = field(default_factory=dict)
+    twinned: set[int] = field(default_factory=set)
+    freed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    releases: int = 0
+    muted: frozenset[str] = frozenset()
+    noted: list[object] = field(default_factory=list)
+
+    def copy(self) -> "State":
+        """An independent state; prefixes are shared, they only grow."""
+        return State(
+            self.world,
+            self.declaration,
+            self.prefixes,
+            self.ledger.copy(),
+            dict(self.memory),
+            {name: sequence.copy() for name, sequence in self.sequences.items()},
+            set(self.released),
+            {prefix: set(blocks) for prefix, blocks in self.copies.items()},
+            set(self.twinned),
+            dict(self.freed),
+            self.releases,
+            self.muted,
+            list(self.noted),
+        )
