@@ -36,7 +36,7 @@ class Declaration:
     the step that computes it; then a step is committed as a whole and judged when it ends.  `release_in_flight`: a
     sequence may be released between reserve and commit.  `withheld`: blocks a refusal may keep back (watermark).
     `unusable`: block ids that are never handed out (a null block).  `extra_owners`: reference counts may exceed the
-    number of table entries.
+    number of table entries.  `stale_index`: index entries may be out of date, because each hit verifies what it finds.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Declaration:
     release_in_flight: bool = False
     namespaces: bool = False
     extra_owners: bool = False
+    stale_index: bool = False
     withheld: int = 0
     unusable: frozenset[int] = frozenset()
     smallest_block_size: int = 1

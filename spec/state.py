@@ -3,11 +3,11 @@
 The judge's state holds a *shadow KV memory*: for each slot, which exact token prefix had its K/V written there last.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from .declaration import Declaration
-from .steps import Ledger
+from .ledger import Ledger
 
 EMPTY = -1  # "no prefix", "no block", "no hash"
 
@@ -107,8 +107,9 @@ class SequenceState:
 class State:
     """All the judge knows: the shadow KV memory, the sequences, the block ledger, and what must still be findable.
 
-    `memory`: slot -> prefix.  `copies`: block-aligned prefix -> intact published blocks that hold it.  `twinned`:
+    `blocks`: the blocks that may be handed out.  `memory`: slot -> prefix.  `copies`: block-aligned prefix -> intact published blocks that hold it.  `twinned`:
     prefixes of which two copies existed at once.  `freed`: free block -> (release number, table index), oldest first.
+    `shown`: the last snapshot.  `key_of`: the manager's chain hash of a block-aligned prefix, where it is known.
     `muted`: clauses that are noted instead of raised, so that one fault does not hide the next.
     """
 
@@ -116,6 +117,7 @@ class State:
     declaration: Declaration
     prefixes: Prefixes
     ledger: Ledger
+    blocks: frozenset[int]
     memory: dict[int, int] = field(default_factory=dict)
     sequences: dict[str, SequenceState] = field(default_factory=dict)
     released: set[str] = field(default_factory=set)
@@ -123,6 +125,8 @@ class State:
     twinned: set[int] = field(default_factory=set)
     freed: dict[int, tuple[int, int]] = field(default_factory=dict)
     releases: int = 0
+    shown: Snapshot | None = None
+    key_of: Callable[[int], int] | None = None
     muted: frozenset[str] = frozenset()
     noted: list[object] = field(default_factory=list)
 
@@ -133,6 +137,7 @@ class State:
             self.declaration,
             self.prefixes,
             self.ledger.copy(),
+            self.blocks,
             dict(self.memory),
             {name: sequence.copy() for name, sequence in self.sequences.items()},
             set(self.released),
@@ -140,6 +145,8 @@ class State:
             set(self.twinned),
             dict(self.freed),
             self.releases,
+            self.shown,
+            self.key_of,
             self.muted,
             list(self.noted),
         )

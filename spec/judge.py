@@ -1,0 +1,511 @@
+"""The judge: the transition relation between what was asked, what was answered, and what must then be true.
+
+``judge(state, operation, outcome)`` returns the next state, or the violation.  It never chooses a block or a victim; it
+rules on what the manager chose, by replaying each operation as micro-steps (``steps``) with the manager's own blocks and
+by writing the shadow KV memory.  Above each check stands the sentence of its clause.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from . import operations as op
+from .clauses import CLAUSES
+from .declaration import Covers, Declaration, FullHit, Publish
+from .invariants import STATE_INVARIANTS
+from .ledger import Concrete, Ledger
+from .state import EMPTY, Prefixes, SequenceState, Snapshot, State, World
+from .steps import STEPS
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken clause, why it is broken, and where (sequence, position of the token, block), as far as that applies."""
+
+    clause: str
+    because: str
+    sequence: str | None = None
+    position: int | None = None
+    block: int | None = None
+
+
+class Breach(Exception):
+    """Carries a violation out of the rules; never leaves this module."""
+
+    def __init__(self, violation: Violation) -> None:
+        super().__init__(violation.clause, violation.because)
+        self.violation = violation
+
+
+class Illegal(ValueError):
+    """The operation is one that no scheduler may ask for in this state; the message says why."""
+
+
+def begin(world: World, declaration: Declaration, prefixes: Prefixes | None = None) -> State:
+    """The state before the first operation: all blocks free, nothing in the shadow KV memory."""
+    blocks = frozenset(range(world.blocks + len(declaration.unusable))) - declaration.unusable
+    state = State(world, declaration, prefixes or Prefixes(), Ledger(), blocks)
+    state.freed = dict.fromkeys(sorted(blocks), (0, 0))
+    return state
+
+
+def judge(state: State, operation: op.Operation, outcome: op.Outcome, shown: Snapshot | None = None) -> State | Violation:
+    """The state after `operation` had `outcome`, or the clause that this breaks; `state` itself is left alone."""
+    after = state.copy()
+    return advance(after, operation, outcome, shown) or after
+
+
+def advance(state: State, operation: op.Operation, outcome: op.Outcome, shown: Snapshot | None = None) -> Violation | None:
+    """As ``judge``, but in place.  Raises Illegal if no scheduler may ask for this operation now."""
+    if reason := illegal(state, operation):
+        raise Illegal(reason)
+    try:
+        _rule_on(state, operation, outcome, shown)
+        state.shown = shown
+        if shown is not None:
+            _inspect(state, shown)
+    except Breach as breach:
+        return breach.violation
+    return None
+
+
+def breach(state: State, clause: str, because: str, **where: Any) -> None:
+    """Raise the violation, or note it if the clause is muted."""
+    violation = Violation(CLAUSES[clause].slug, because, **where)
+    if clause not in state.muted:
+        raise Breach(violation)
+    state.noted.append(violation)
+
+
+# What a scheduler may ask for ------------------------------------------------------------------------------------
+
+
+def illegal(state: State, operation: op.Operation) -> str | None:
+    """Why no scheduler may ask for `operation` now, or None: the caller's half of the contract."""
+    if isinstance(operation, op.Commit):
+        return _illegal_commit(state, operation)
+    sequence = state.sequences.get(operation.sequence)
+    if isinstance(operation, op.Admit):
+        return "the sequence is live" if sequence else _illegal_admit(operation)
+    if sequence is None:
+        again = isinstance(operation, op.Release) and operation.sequence in state.released
+        return None if again else "the sequence is not live"
+    in_flight = sequence.reserved or sequence.unread
+    if isinstance(operation, op.Reserve):
+        fits = 1 <= operation.count <= len(sequence.tokens) - sequence.computed
+        return None if fits and not in_flight else "nothing to reserve, or the last reservation is not committed"
+    if isinstance(operation, op.Append):
+        done = sequence.computed == len(sequence.tokens) and not in_flight
+        return None if done else "a token is sampled only when all tokens are computed"
+    return "the sequence is in flight" if in_flight and not state.declaration.release_in_flight else None
+
+
+def _illegal_admit(operation: op.Admit) -> str | None:
+    return None if operation.tokens and operation.limit >= 1 else "no tokens, or nothing may be reserved"
+
+
+def _illegal_commit(state: State, operation: op.Commit) -> str | None:
+    flying = {name for name, sequence in state.sequences.items() if sequence.reserved or sequence.unread}
+    asked = set(operation.sequences)
+    if not asked or len(asked) != len(operation.sequences) or not asked <= flying:
+        return "a commit names sequences with reserved tokens, each once"
+    whole = not state.declaration.same_step_hit or asked == flying
+    return None if whole else "with hits inside a step, the step is committed as a whole"
+
+
+# One rule an operation -------------------------------------------------------------------------------------------
+
+
+def _rule_on(state: State, operation: op.Operation, outcome: op.Outcome, shown: Snapshot | None) -> None:
+    if isinstance(outcome, op.Nonsense):
+        # ANSWER: an answer has the right type and lies in range
+        breach(state, "ANSWER", outcome.answer)
+    elif isinstance(outcome, op.Failed):
+        _failed(state, operation, outcome, shown)
+    elif isinstance(outcome, op.Refused):
+        _refused(state, operation, outcome, shown)
+    else:
+        _RULES[type(operation)](state, operation, outcome, shown)
+
+
+def _failed(state: State, operation: op.Operation, outcome: op.Failed, shown: Snapshot | None) -> None:
+    if isinstance(operation, op.Admit) and outcome.clear and _never_fits(state, operation):
+        _unchanged(state, shown, "ATOMIC")
+    elif outcome.promised:
+        # YES-MEANS-YES: an affirmative answer is followed by success
+        breach(state, "YES-MEANS-YES", f"the manager agreed, then raised {outcome.error}")
+    else:
+        # TOTAL: a legal operation gets an answer, not an exception
+        breach(state, "TOTAL", f"the manager raised {outcome.error}")
+
+
+def _refused(state: State, operation: op.Operation, outcome: op.Refused, shown: Snapshot | None) -> None:
+    # ATOMIC: a refused or failed operation changes nothing
+    _unchanged(state, shown, "ATOMIC")
+    if not isinstance(operation, op.Admit | op.Reserve):
+        breach(state, "ANSWER", "only admit and reserve can be refused")
+    needed, free = _needed(state, operation), len(state.freed) - state.declaration.withheld
+    # NO-MEANS-NO: a request is refused only if it truly does not fit
+    if needed <= free:
+        breach(state, "NO-MEANS-NO", f"it was refused, but needs {needed} free blocks and there are {free}")
+    if isinstance(operation, op.Admit) and _never_fits(state, operation) and outcome.reason is not op.Reason.TOO_LARGE:
+        # OVERSIZED: a prompt that can never fit is told apart from a pool that is full now
+        breach(state, "OVERSIZED", f"the prompt never fits into {state.world.blocks} blocks; the answer was 'not now'")
+
+
+def _unchanged(state: State, shown: Snapshot | None, clause: str) -> None:
+    if shown is not None and state.shown is not None and shown != state.shown:
+        fields = [name for name in Snapshot.__slots__ if getattr(shown, name) != getattr(state.shown, name)]
+        breach(state, clause, f"nothing may change, but the manager's {', '.join(fields)} did")
+
+
+def _admit(state: State, operation: op.Admit, outcome: op.Admitted, shown: Snapshot | None) -> None:
+    tokens, size = operation.tokens, state.world.block_size
+    root = state.prefixes.child(EMPTY, operation.namespace)
+    sequence = SequenceState(
+        list(tokens), state.prefixes.extend(root, tokens), outcome.table, outcome.cached, outcome.reserved
+    )
+    _check_answer(state, operation, outcome)
+    _check_table(state, operation.sequence, sequence)
+    hits = _blocks_for(state, outcome.cached)
+    _check_hit(state, operation.sequence, sequence)
+    lost = _lost_hit(state, sequence, outcome.cached // size)
+    state.sequences[operation.sequence] = sequence
+    state.released.discard(operation.sequence)
+    for block in outcome.table[:hits]:
+        _claim(state, operation.sequence, block)
+    for block in outcome.table[hits:]:
+        _take(state, operation.sequence, block)
+    if state.declaration.publish is Publish.RESERVE:
+        _register(state, operation.sequence, outcome.cached + outcome.reserved)
+    if lost:
+        breach(state, lost[0], lost[1], sequence=operation.sequence, position=outcome.cached)
+
+
+def _check_answer(state: State, operation: op.Admit, outcome: op.Admitted) -> None:
+    length, size = len(operation.tokens), state.world.block_size
+    planned = min(operation.limit, length - outcome.cached)
+    # ANSWER: an answer has the right type and lies in range
+    if not (0 <= outcome.cached <= length and outcome.reserved == planned):
+        breach(state, "ANSWER", f"{outcome.cached} cached and {outcome.reserved} reserved of {length} tokens")
+    # PROGRESS: at least one token is left to compute
+    if outcome.cached >= length and state.declaration.full_hit is not FullHit.NOTHING:
+        breach(state, "PROGRESS", f"all {length} tokens are cached: nothing is left to compute", position=length - 1)
+    # ALIGNED: a hit is a whole number of blocks
+    if outcome.cached % size and not (
+        state.declaration.full_hit is FullHit.LAST_TOKEN and outcome.cached == length - 1
+    ):
+        breach(state, "ALIGNED", f"{outcome.cached} cached tokens are not a multiple of the block size {size}")
+
+
+def _check_table(state: State, name: str, sequence: SequenceState) -> None:
+    ready = sequence.computed + sequence.reserved
+    least = _blocks_for(state, ready)
+    known = state.declaration.covers is Covers.KNOWN
+    most = {Covers.RESERVED: least, Covers.KNOWN: _blocks_for(state, len(sequence.tokens))}
+    # ANSWER: an answer has the right type and lies in range
+    if alien := set(sequence.table) - state.blocks:
+        breach(state, "ANSWER", f"the table of {name} names {min(alien)}, which is not a block of the pool", sequence=name)
+    # COVERS: the table has room for what is reserved, exactly where declared
+    if len(sequence.table) < least:
+        blocks = f"{len(sequence.table)} blocks of {state.world.block_size}"
+        breach(state, "COVERS", f"the table has {blocks} for {ready} computed and reserved tokens", sequence=name)
+    if len(sequence.table) != most.get(state.declaration.covers, len(sequence.table)):
+        covered = f"all {len(sequence.tokens)} known" if known else f"the {ready} computed and reserved"
+        breach(state, "COVERS", f"the table has {len(sequence.table)} blocks; declared is exactly {covered}", sequence=name)
+
+
+def _check_hit(state: State, name: str, sequence: SequenceState) -> None:
+    if state.declaration.same_step_hit:
+        sequence.unread = sequence.computed
+    else:
+        _read(state, name, sequence, sequence.computed)
+
+
+def _read(state: State, name: str, sequence: SequenceState, count: int) -> None:
+    """Read the first `count` positions: each slot must hold the K/V of exactly the prefix that ends there."""
+    size = state.world.block_size
+    for position in range(count):
+        block = sequence.table[position // size]
+        found = state.memory.get(block * size + position % size, EMPTY)
+        where = {"sequence": name, "position": position, "block": block}
+        if _being_computed(state, name, block, position % size):
+            # COMPUTED: a block is hit only after its K/V was computed
+            breach(state, "COMPUTED", f"block {block} is cached for {name}, but its K/V is not computed yet", **where)
+        elif found != sequence.prefixes[position]:
+            held = f"the K/V of {list(state.prefixes.spell(found))}" if found != EMPTY else "nothing"
+            wanted = list(state.prefixes.spell(sequence.prefixes[position]))
+            # CONTENT: each cached token is backed by K/V of exactly its prefix and namespace
+            breach(state, "CONTENT", f"position {position} of {name} needs the K/V of {wanted}; its slot holds {held}", **where)
+
+
+def _being_computed(state: State, reader: str, block: int, offset: int) -> bool:
+    """Does another sequence hold this slot for a token that it has not computed yet?"""
+    for owner in state.ledger.owners[block]:
+        position = state.ledger.position[owner][block] * state.world.block_size + offset
+        if owner != reader and state.sequences[owner].computed <= position:
+            return True
+    return False
+
+
+def _reserve(state: State, operation: op.Reserve, outcome: op.Reserved, shown: Snapshot | None) -> None:
+    sequence = state.sequences[operation.sequence]
+    before, sequence.table = sequence.table, outcome.table
+    sequence.reserved = operation.count
+    _check_stable(state, operation.sequence, before, outcome.table, more=state.world.blocks)
+    _check_table(state, operation.sequence, sequence)
+    for block in outcome.table[len(before) :]:
+        _take(state, operation.sequence, block)
+    if state.declaration.publish is Publish.RESERVE:
+        _register(state, operation.sequence, sequence.computed + sequence.reserved)
+
+
+def _check_stable(state: State, name: str, before: tuple[int, ...], after: tuple[int, ...], more: int = 0) -> None:
+    # STABLE: table entries of a live sequence never change
+    if after[: len(before)] != before or len(after) > len(before) + more:
+        breach(state, "STABLE", f"the table of {name} was {list(before)} and became {list(after)}", sequence=name)
+
+
+def _commit(state: State, operation: op.Commit, outcome: op.Committed, shown: Snapshot | None) -> None:
+    """All writes of the step, then all reads."""
+    for name, table in zip(operation.sequences, outcome.tables, strict=True):
+        _check_stable(state, name, state.sequences[name].table, table)
+    before = {name: state.sequences[name].computed // state.world.block_size for name in operation.sequences}
+    for name in operation.sequences:
+        _write(state, name, state.sequences[name])
+    for name in operation.sequences:
+        sequence = state.sequences[name]
+        if sequence.unread:
+            _read(state, name, sequence, sequence.unread)
+            sequence.unread = 0
+        _register(state, name, sequence.computed)
+        if state.declaration.publish is not Publish.RELEASE:
+            _findable(state, sequence, before[name])
+
+
+def _write(state: State, name: str, sequence: SequenceState) -> None:
+    """The forward pass writes the K/V of the reserved tokens into their slots."""
+    size = state.world.block_size
+    for position in range(sequence.computed, sequence.computed + sequence.reserved):
+        block, offset = sequence.table[position // size], position % size
+        if len(state.ledger.owners[block]) > 1:
+            _check_clobber(state, name, sequence.prefixes[position], block, offset)
+        state.memory[block * size + offset] = sequence.prefixes[position]
+    sequence.computed += sequence.reserved
+    sequence.reserved = 0
+
+
+def _check_clobber(state: State, writer: str, written: int, block: int, offset: int) -> None:
+    for owner in state.ledger.owners[block] - {writer}:
+        reader = state.sequences[owner]
+        position = state.ledger.position[owner][block] * state.world.block_size + offset
+        # NO-CLOBBER: slots of computed tokens of a live sequence are never overwritten
+        if position < reader.computed and reader.prefixes[position] != written:
+            because = f"{writer} overwrites the K/V of position {position} of {owner}, which is still live"
+            breach(state, "NO-CLOBBER", because, sequence=owner, position=position, block=block)
+
+
+def _findable(state: State, sequence: SequenceState, first: int) -> None:
+    """From now on the full computed blocks of the sequence, from its `first`, must be found (``_lost_hit``)."""
+    size = state.world.block_size
+    for end in range((first + 1) * size, sequence.computed + 1, size):
+        prefix = sequence.prefixes[end - 1]
+        copies = state.copies.setdefault(prefix, set())
+        copies.add(sequence.table[end // size - 1])
+        if len(copies) > 1:
+            state.twinned.add(prefix)
+
+
+def _append(state: State, operation: op.Append, outcome: op.Appended, shown: Snapshot | None) -> None:
+    sequence = state.sequences[operation.sequence]
+    sequence.tokens.append(operation.token)
+    sequence.prefixes.append(state.prefixes.child(sequence.prefixes[-1], operation.token))
+
+
+def _release(state: State, operation: op.Release, outcome: op.Released, shown: Snapshot | None) -> None:
+    sequence = state.sequences.pop(operation.sequence, None)
+    if sequence is None:
+        # RELEASE: a release drops exactly the sequence's own references, once
+        _unchanged(state, shown, "RELEASE")
+        return
+    if state.declaration.publish is Publish.RELEASE:
+        _findable(state, sequence, 0)
+    state.releases += 1
+    state.released.add(operation.sequence)
+    for entry in range(len(sequence.table) - 1, -1, -1):
+        _perform(state, "pop", operation.sequence)
+        if not state.ledger.used[sequence.table[entry]]:
+            state.freed[sequence.table[entry]] = (state.releases, entry)
+    state.ledger.forget(operation.sequence)
+    if shown is not None:
+        _check_release(state, sequence, shown)
+
+
+def _check_release(state: State, sequence: SequenceState, shown: Snapshot) -> None:
+    for block in sequence.table if shown.references and not state.declaration.extra_owners else ():
+        counted, held = shown.references[block], state.ledger.references[block]  # type: ignore[index]
+        # RELEASE: a release drops exactly the sequence's own references, once
+        if counted != held:
+            breach(state, "RELEASE", f"block {block} is left with {counted} references; {held} are live", block=block)
+    gone = not state.sequences and shown.free is not None
+    # NO-LEAK: when all sequences are gone every block is free
+    if gone and len(set(shown.free or ()) | set(shown.owned or ())) < state.world.blocks:
+        breach(state, "NO-LEAK", f"no sequence is left, but only {len(shown.free or ())} of {state.world.blocks} blocks are free")
+
+
+_RULES: dict[type, Callable[[State, Any, Any, Snapshot | None], None]] = {
+    op.Admit: _admit,
+    op.Reserve: _reserve,
+    op.Commit: _commit,
+    op.Append: _append,
+    op.Release: _release,
+}
+
+
+# Micro-steps with the manager's own blocks --------------------------------------------------------------------------
+
+
+class StateLogic(Concrete):
+    """The concrete reading of ``steps`` in one state of the judge."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def is_block(self, block: int) -> bool:
+        """Is this a block that may be handed out?"""
+        return block in self._state.blocks
+
+    def prompt(self, name: str, entry: int) -> int:
+        """The prefix that ends with full block `entry` of the sequence."""
+        end = (entry + 1) * self._state.world.block_size - 1
+        sequence = self._state.sequences.get(name)
+        return sequence.prefixes[end] if sequence and 0 <= end < len(sequence.prefixes) else EMPTY
+
+    def parent(self, prefix: int) -> int:
+        """The prefix one block shorter; EMPTY for a first block."""
+        before = self._state.prefixes.tail(prefix, self._state.world.block_size)[0]
+        return before if self._state.prefixes.parents[before] != EMPTY else EMPTY
+
+
+def _perform(state: State, name: str, *choice: Any) -> None:
+    step = STEPS[name][0](StateLogic(state), state.ledger, *choice)
+    for conditions in (step.requires, step.ensures):
+        for slug, holds in conditions.items():
+            if not holds:
+                _break(state, slug, name, choice)
+    state.ledger.apply(step)
+
+
+def _break(state: State, slug: str, name: str, choice: tuple[Any, ...]) -> None:
+    block = choice[1] if len(choice) > 1 else None
+    clause = slug if slug in CLAUSES else "CONTENT"
+    breach(state, clause, _REASONS.get((name, slug), "{0}: {1} is not allowed").format(*choice, name), block=block)
+
+
+_REASONS = {
+    ("take", "FRESH"): "{0} was given block {1} as new, but it is not a free block of the pool",
+    ("claim", "CONTENT"): "{0} was given block {1} as cached, but it does not hold that block of its prompt",
+}
+
+
+def _take(state: State, name: str, block: int) -> None:
+    if block in state.freed:
+        _check_order(state, block)
+    forgotten = state.ledger.hash[block]
+    # FRESH: a block handed out as new was free and is in no live table
+    _perform(state, "take", name, block)
+    state.freed.pop(block, None)
+    _uncopy(state, forgotten, block)
+
+
+def _uncopy(state: State, prefix: int, block: int) -> None:
+    copies = state.copies.get(prefix)
+    if copies:
+        copies.discard(block)
+        if not copies:
+            del state.copies[prefix]
+            state.twinned.discard(prefix)
+
+
+def _claim(state: State, name: str, block: int) -> None:
+    _perform(state, "claim", name, block)
+    state.freed.pop(block, None)
+
+
+def _register(state: State, name: str, computed: int) -> None:
+    for _ in range(state.ledger.computed[name], computed // state.world.block_size):
+        _perform(state, "register", name)
+
+
+def _check_order(state: State, block: int) -> None:
+    release, entry = state.freed[block]
+    oldest = next(iter(state.freed.values()))[0]
+    # FIFO: blocks are recycled in the order in which they became free
+    if release != oldest:
+        breach(state, "FIFO", f"block {block} is recycled before blocks that became free earlier", block=block)
+    if release == 0 or {"FIFO", "TAIL-FIRST"} <= state.muted:
+        return
+    for other, (when, position) in state.freed.items():
+        # TAIL-FIRST: of one sequence the tail is recycled before its head
+        if when == release and position > entry:
+            breach(state, "TAIL-FIRST", f"block {block} is recycled before block {other}, further back in its sequence", block=block)
+
+
+# What must be found, and what must fit ------------------------------------------------------------------------------
+
+
+def _blocks_for(state: State, tokens: int) -> int:
+    return -(-tokens // state.world.block_size)
+
+
+def _chain(state: State, prefixes: list[int], certain: bool) -> list[set[int]]:
+    """The copies of each leading block that can be hit; `certain`: only as long as no manager may have lost them."""
+    size, chain = state.world.block_size, []
+    keep = 0 if state.declaration.full_hit is not FullHit.LAST_BLOCK else 1
+    for end in range(size, len(prefixes) - keep + 1, size):
+        copies = state.copies.get(prefixes[end - 1])
+        if not copies or (certain and prefixes[end - 1] in state.twinned):
+            break
+        chain.append(copies)
+    return chain
+
+
+def _lost_hit(state: State, sequence: SequenceState, hits: int) -> tuple[str, str] | None:
+    chain = _chain(state, sequence.prefixes, certain=False)
+    if len(chain) <= hits:
+        return None
+    because = f"{hits} blocks were hit, but the K/V of {len(chain)} leading blocks is intact"
+    if sequence.prefixes[(hits + 1) * state.world.block_size - 1] in state.twinned:
+        # TWIN: recycling one of two equal blocks does not lose the other
+        return "TWIN", f"{because}; a second copy of the missing one was recycled"
+    if not any(state.ledger.used[block] for block in chain[hits]):
+        # SURVIVES-RELEASE: a released block can be hit until it is recycled
+        return "SURVIVES-RELEASE", f"{because}; the missing one is free and was not recycled"
+    # NO-LOST-HIT: the hit is the longest chain that is still intact
+    return "NO-LOST-HIT", because
+
+
+def _never_fits(state: State, operation: op.Admit) -> bool:
+    return _blocks_for(state, len(operation.tokens)) > state.world.blocks
+
+
+def _needed(state: State, operation: op.Admit | op.Reserve) -> int:
+    """How many free blocks the request needs, whatever the manager can be sure to find being found."""
+    if isinstance(operation, op.Reserve):
+        sequence = state.sequences[operation.sequence]
+        return _blocks_for(state, sequence.computed + operation.count) - len(sequence.table)
+    root = state.prefixes.child(EMPTY, operation.namespace)
+    chain = _chain(state, state.prefixes.extend(root, operation.tokens), certain=True)
+    planned = min(len(operation.tokens), len(chain) * state.world.block_size + operation.limit)
+    covered = planned if state.declaration.covers is Covers.RESERVED else len(operation.tokens)
+    shared = sum(any(state.ledger.used[block] for block in copies) for copies in chain)
+    return _blocks_for(state, covered) - (shared if state.declaration.credits_shared else 0)
+
+
+def _inspect(state: State, shown: Snapshot) -> None:
+    settled = not any(sequence.unread for sequence in state.sequences.values())
+    for slug, broken in STATE_INVARIANTS.items():
+        if (settled or not slug.startswith("INDEX")) and (because := broken(state, shown)):
+            breach(state, slug, because)

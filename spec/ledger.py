@@ -1,0 +1,145 @@
+"""The concrete reading of ``steps``: total maps as dictionaries, conditions as Python truth values."""
+
+from collections.abc import Callable
+from typing import Any
+
+from .steps import FIELDS, NONE, Step
+
+
+class Total(dict[Any, Any]):
+    """A map that has a value everywhere."""
+
+    __slots__ = ("default",)
+
+    def __init__(self, default: Any, entries: Any = ()) -> None:
+        super().__init__(entries)
+        self.default = default
+
+    def __missing__(self, key: Any) -> Any:
+        return self.default
+
+
+class Members(set[Any]):
+    """A set read and written as a map to truth values."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> bool:
+        return key in self
+
+    def __setitem__(self, key: Any, value: bool) -> None:
+        (self.add if value else self.discard)(key)
+
+
+class Family(dict[Any, Any]):
+    """A map to maps, each made when first needed."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], Any], entries: Any = ()) -> None:
+        super().__init__(entries)
+        self.make = make
+
+    def __missing__(self, key: Any) -> Any:
+        made = self[key] = self.make()
+        return made
+
+
+def _no_positions() -> Total:
+    return Total(NONE)
+
+
+class Ledger:
+    """The maps of ``steps``; `apply` performs assignments in place."""
+
+    __slots__ = FIELDS
+
+    def __init__(self) -> None:
+        self.references, self.length, self.computed = Total(0), Total(0), Total(0)
+        self.hash, self.content, self.identity, self.index = Total(NONE), Total(NONE), Total(NONE), Total(NONE)
+        self.used, self.owners = Total(False), Family(Members)
+        self.position, self.table = Family(_no_positions), Family(_no_positions)
+
+    def apply(self, step: Step) -> None:
+        """Perform the assignments of a step."""
+        for name, keys, value in step.assigns:
+            if len(keys) == 1:
+                getattr(self, name)[keys[0]] = value
+            else:
+                getattr(self, name)[keys[0]][keys[1]] = value
+
+    def forget(self, sequence: str) -> None:
+        """Drop what is left of a sequence whose table is empty, so that memory follows live state only."""
+        for field in (self.position, self.table, self.length, self.computed):
+            field.pop(sequence, None)
+
+    def copy(self) -> "Ledger":
+        """An independent ledger."""
+        other = Ledger.__new__(Ledger)
+        for name in ("references", "used", "hash", "content", "identity", "index", "length", "computed"):
+            field = getattr(self, name)
+            setattr(other, name, Total(field.default, field))
+        other.owners = Family(Members, ((block, Members(names)) for block, names in self.owners.items()))
+        for name in ("position", "table"):
+            family = getattr(self, name)
+            setattr(other, name, Family(_no_positions, ((o, Total(NONE, row)) for o, row in family.items())))
+        return other
+
+
+class Concrete:
+    """Python's truth values as the algebra of ``steps``.
+
+    A prefix is its hash-consed number, which serves as its own chain hash (injective by construction) and as the name of
+    its last block.  What depends on the judge's state (`is_block`, `prompt`, `parent`) is supplied by a subclass.
+    """
+
+    __slots__ = ()
+    true, false, nothing = True, False, NONE
+
+    def is_block(self, block: int) -> bool:
+        """Is this a block that may be handed out?"""
+        raise NotImplementedError
+
+    def prompt(self, sequence: str, entry: int) -> int:
+        """The prefix of `sequence` that ends with its full block `entry`."""
+        raise NotImplementedError
+
+    def parent(self, prefix: int) -> int:
+        """The prefix one block shorter."""
+        raise NotImplementedError
+
+    @staticmethod
+    def integer(value: int) -> int:
+        return value
+
+    @staticmethod
+    def all(*conditions: bool) -> bool:
+        return all(conditions)
+
+    @staticmethod
+    def no(condition: bool) -> bool:
+        return not condition
+
+    @staticmethod
+    def implies(condition: bool, conclusion: bool) -> bool:
+        return not condition or conclusion
+
+    @staticmethod
+    def choose(condition: bool, then: Any, otherwise: Any) -> Any:
+        return then if condition else otherwise
+
+    @staticmethod
+    def count(members: Members) -> int:
+        return len(members)
+
+    @staticmethod
+    def hash_of(prefix: int) -> int:
+        return prefix
+
+    @staticmethod
+    def last(prefix: int) -> int:
+        return prefix
+
+    def chain(self, key: int, last: int) -> int:
+        """The prefix that follows `key` with the block that ends `last`; no prefix if `last` follows another one."""
+        return last if last != NONE and self.parent(last) == key else NONE - 1
