@@ -1,0 +1,94 @@
+"""The workhorse: many seeded random programs in one context, one counterexample for each clause that breaks.
+
+The budget is a number of programs, never a time, so that a seed decides the result on every machine.  Once a clause that
+the judge can survive is broken, it is muted for the programs that follow, so that it does not hide other faults.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from kvspec.conformance.contexts import Context
+from kvspec.conformance.generator import Generator
+from kvspec.conformance.lockstep import Lockstep
+from kvspec.conformance.program import Counterexample, Program
+from kvspec.conformance.time_limit import alarm_installed
+from kvspec.impl.adapter import Implementation
+from kvspec.spec.clauses import CLAUSES
+from kvspec.spec.judge import Violation
+from kvspec.spec.state import Prefixes
+
+Progress = Callable[[int], None]
+
+ENOUGH_FATAL = 40  # programs that end in a known fatal clause before a context is given up early
+
+
+@dataclass(slots=True)
+class CampaignResult:
+    """What one context showed: a counterexample a broken clause, and what really happened (see ``Lockstep.counts``)."""
+
+    context: Context
+    programs: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    found: dict[str, Counterexample] = field(default_factory=dict)
+
+
+def run_campaign(
+    implementation: Implementation,
+    context: Context,
+    seed: int,
+    programs: int,
+    progress: Progress | None = None,
+) -> CampaignResult:
+    """Run `programs` random programs.  Raises lockstep.CannotCreate if no manager can be made."""
+    result = CampaignResult(context)
+    decided = frozenset(context.clauses())
+    with alarm_installed():
+        for number in range(programs):
+            random = Random(f"{seed}/{context.name}/{number}")
+            _run_program(implementation, random, number, programs, result, decided)
+            if progress:
+                progress(1)
+            if _hopeless(result):
+                break
+    return result
+
+
+def _hopeless(result: CampaignResult) -> bool:
+    """Every program so far ended in a fatal clause: more of them tell nothing new."""
+    return result.counts["ended_early"] == result.programs >= ENOUGH_FATAL
+
+
+def _run_program(
+    implementation: Implementation,
+    random: Random,
+    number: int,
+    programs: int,
+    result: CampaignResult,
+    decided: frozenset[str],
+) -> None:
+    small = number < programs // 4
+    world = result.context.world(random, implementation.declaration, small)
+    muted = _undecided(decided) | {slug for slug in result.found if CLAUSES[slug].survivable}
+    lockstep = Lockstep(implementation, world, muted, Prefixes())
+    generator = Generator(random, result.context, lockstep.state)
+    for _ in range(random.randint(3, 12) if small else random.randint(10, 60)):
+        violation = lockstep.step(generator.next())
+        if violation:
+            _record(result, lockstep, violation, muted)
+            break
+    result.programs += 1
+    result.counts.update(lockstep.counts)
+
+
+def _undecided(decided: frozenset[str]) -> frozenset[str]:
+    return frozenset(slug for slug, clause in CLAUSES.items() if clause.survivable) - decided
+
+
+def _record(result: CampaignResult, lockstep: Lockstep, violation: Violation, muted: frozenset[str]) -> None:
+    result.counts["ended_early"] += 1
+    known = result.found.get(violation.clause)
+    if known is None or len(lockstep.operations) < len(known.program.operations):
+        program = Program(lockstep.world, tuple(lockstep.operations))
+        result.found[violation.clause] = Counterexample(program, violation, result.context.name, muted)

@@ -1,0 +1,52 @@
+"""The conditions under which profiles are tried: which worlds, and how freely operations interleave."""
+
+from dataclasses import dataclass
+from random import Random
+
+from kvspec.spec.clauses import CLAUSES, clauses_of
+from kvspec.spec.declaration import Declaration
+from kvspec.spec.state import World
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`profiles` get their verdict here.  `free`: operations interleave freely, else a step is committed as a whole."""
+
+    name: str
+    profiles: tuple[str, ...]
+    free: bool = False
+    one: bool = False
+    weak_hash: bool = False
+    namespaces: bool = False
+
+    def clauses(self) -> tuple[str, ...]:
+        """The slugs of the clauses that are decided here, in the order of the registry."""
+        decided = {clause.slug for profile in self.profiles for clause in clauses_of(profile)}
+        return tuple(slug for slug in CLAUSES if slug in decided)
+
+    def world(self, random: Random, declaration: Declaration, small: bool) -> World:
+        """A world for one program; `small` worlds give short counterexamples, larger ones find what needs long tables."""
+        blocks = random.choice((2, 2, 3, 3, 4)) if small else random.choice((2, 3, 4, 5, 6, 7, 8, 12))
+        sizes = (2,) if small else (2, 2, 3, 4)
+        size = 1 if self.one else max(random.choice(sizes), declaration.smallest_block_size)
+        return World(blocks, min(size, declaration.largest_block_size), self.weak_hash)
+
+    def possible(self, declaration: Declaration) -> str | None:
+        """Why nothing can be tried here for this declaration, or None."""
+        if self.namespaces and not declaration.namespaces:
+            return "the adapter has no namespaces"
+        if self.free and declaration.same_step_hit:
+            return "hits inside a step: a step is committed as a whole"
+        return None
+
+
+CONTEXTS: dict[str, Context] = {
+    context.name: context
+    for context in (
+        Context("steps", ("pool", "prefix", "reuse", "order")),
+        Context("chunked", ("chunked",), free=True),
+        Context("one", ("one",), one=True),
+        Context("collision", ("collision",), weak_hash=True),
+        Context("namespace", ("namespace",), namespaces=True),
+    )
+}

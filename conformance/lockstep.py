@@ -1,0 +1,156 @@
+"""One implementation and the judge, side by side: every operation is performed once and ruled on at once."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from kvspec.conformance import time_limit
+from kvspec.impl.adapter import Adapter, Implementation
+from kvspec.spec import operations as op
+from kvspec.spec.judge import Violation, advance, begin
+from kvspec.spec.state import EMPTY, Prefixes, Snapshot, State, World
+
+NONE_MUTED: frozenset[str] = frozenset()
+
+_EXPECTED: dict[type, type] = {
+    op.Admit: op.Admitted,
+    op.Reserve: op.Reserved,
+    op.Commit: op.Committed,
+    op.Append: op.Appended,
+    op.Release: op.Released,
+}
+
+
+class CannotCreate(Exception):
+    """The implementation does not make a manager for a world that its declaration allows."""
+
+
+def ask(adapter: Adapter, operation: op.Operation) -> op.Outcome:
+    """Perform one operation: exceptions, hangs and answers of the wrong kind become outcomes here and nowhere else."""
+    try:
+        outcome = _call(adapter, operation)
+    except time_limit.TimeLimitExceeded:
+        return op.Failed(f"nothing: no answer within {time_limit.DEFAULT_SECONDS:g} s")
+    except (Exception, SystemExit) as error:
+        return op.Failed(f"{type(error).__name__}: {error}")
+    return outcome if _well_formed(operation, outcome) else op.Nonsense(f"the answer was {outcome!r:.200}")
+
+
+def _call(adapter: Adapter, operation: op.Operation) -> Any:
+    if isinstance(operation, op.Admit):
+        return adapter.admit(operation.sequence, operation.tokens, operation.limit, operation.namespace)
+    if isinstance(operation, op.Reserve):
+        return adapter.reserve(operation.sequence, operation.count)
+    if isinstance(operation, op.Commit):
+        return adapter.commit(operation.sequences)
+    if isinstance(operation, op.Append):
+        return adapter.append(operation.sequence, operation.token)
+    return adapter.release(operation.sequence, operation.cause)
+
+
+def _well_formed(operation: op.Operation, outcome: Any) -> bool:
+    if isinstance(outcome, op.Refused | op.Failed | op.Nonsense):
+        return True
+    if not isinstance(outcome, _EXPECTED[type(operation)]):
+        return False
+    if isinstance(outcome, op.Admitted):
+        return type(outcome.cached) is int and type(outcome.reserved) is int and _is_table(outcome.table)
+    if isinstance(outcome, op.Committed):
+        asked = len(operation.sequences)  # type: ignore[union-attr]
+        return len(outcome.tables) == asked and all(map(_is_table, outcome.tables))
+    return not isinstance(outcome, op.Reserved) or _is_table(outcome.table)
+
+
+def _is_table(table: Any) -> bool:
+    return isinstance(table, tuple) and all(type(block) is int for block in table)
+
+
+class Lockstep:
+    """A fresh manager of `implementation` in `world`, and the judge's state beside it.
+
+    `step(operation)` performs and rules; `operations` and `outcomes` record what was done; `counts` says what really
+    happened (operations, hits, free_hits, recycles, refusals, preemptions).  Raises CannotCreate.
+    """
+
+    def __init__(
+        self,
+        implementation: Implementation,
+        world: World,
+        muted: frozenset[str] = NONE_MUTED,
+        prefixes: Prefixes | None = None,
+    ) -> None:
+        self.implementation, self.world = implementation, world
+        try:
+            self.adapter = implementation.create(world)
+        except Exception as error:
+            size = f"{world.blocks} blocks of {world.block_size}"
+            raise CannotCreate(f"{implementation.name} makes no manager of {size}: {type(error).__name__}: {error}") from error
+        self._observe: Callable[[], Snapshot] | None = getattr(self.adapter, "snapshot", None)
+        self.state: State = begin(world, implementation.declaration, prefixes)
+        self.state.muted = muted
+        self.state.key_of = key_function(implementation, self.state) if not world.weak_hash else None
+        self.state.shown = self.look()
+        self.operations: list[op.Operation] = []
+        self.outcomes: list[op.Outcome] = []
+        self.snapshots: list[Snapshot | None] = []
+        self.counts: Counter[str] = Counter()
+        self._limited = time_limit.can_limit()
+
+    def look(self) -> Snapshot | None:
+        """What the manager shows of itself now, or None."""
+        return self._observe() if self._observe else None
+
+    def step(self, operation: op.Operation) -> Violation | None:
+        """Perform one legal operation and rule on it.  Raises spec.judge.Illegal if no scheduler may ask for it."""
+        outcome = self._ask_limited(operation)
+        try:
+            shown = self.look()
+        except Exception as error:
+            outcome, shown = op.Nonsense(f"its state cannot be read: {type(error).__name__}: {error}"), None
+        self.operations.append(operation)
+        self.outcomes.append(outcome)
+        self.snapshots.append(shown)
+        self._count(operation, outcome)
+        return advance(self.state, operation, outcome, shown)
+
+    def _ask_limited(self, operation: op.Operation) -> op.Outcome:
+        if not self._limited:
+            return ask(self.adapter, operation)
+        time_limit.arm(time_limit.DEFAULT_SECONDS)
+        try:
+            return ask(self.adapter, operation)
+        finally:
+            time_limit.disarm()
+
+    def _count(self, operation: op.Operation, outcome: op.Outcome) -> None:
+        counts, ledger, size = self.counts, self.state.ledger, self.world.block_size
+        counts["operations"] += 1
+        if isinstance(outcome, op.Admitted):
+            hits = outcome.table[: outcome.cached // size] if outcome.cached > 0 else ()
+            counts["hits"] += len(hits)
+            counts["free_hits"] += sum(not ledger.used[block] for block in hits)
+            counts["recycles"] += sum(ledger.hash[block] != EMPTY for block in outcome.table[len(hits) :])
+        elif isinstance(outcome, op.Reserved) and isinstance(operation, op.Reserve):
+            held = self.state.sequences[operation.sequence].table
+            counts["recycles"] += sum(ledger.hash[block] != EMPTY for block in outcome.table[len(held) :])
+        elif isinstance(outcome, op.Refused):
+            counts["refusals"] += 1
+        elif isinstance(operation, op.Release) and operation.cause is op.Cause.PREEMPTED:
+            counts["preemptions"] += 1
+
+
+def key_function(implementation: Implementation, state: State) -> Callable[[int], int] | None:
+    """The manager's chain hash as a function of block-aligned prefixes, or None where it shows none."""
+    chain_hash = implementation.chain_hash
+    if chain_hash is None or implementation.declaration.namespaces:
+        return None
+    prefixes, size, known = state.prefixes, state.world.block_size, {}  # type: ignore[var-annotated]
+
+    def key_of(prefix: int) -> int:
+        if prefix not in known:
+            before, tokens = prefixes.tail(prefix, size)
+            first = prefixes.parents[before] == EMPTY
+            known[prefix] = chain_hash(tokens, None if first else key_of(before))  # type: ignore[arg-type]
+        return known[prefix]  # type: ignore[no-any-return]
+
+    return key_of

@@ -1,0 +1,130 @@
+"""Make a counterexample short: fewer operations, a smaller world, shorter prompts, smaller token numbers.
+
+Each candidate is run from scratch and must break the same clause with its last operation.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kvspec.conformance.lockstep import CannotCreate
+from kvspec.conformance.program import Counterexample, Program, others_muted, run
+from kvspec.impl.adapter import Implementation
+from kvspec.spec import operations as op
+
+MOST_RUNS = 4000
+
+
+class _Budget:
+    def __init__(self, implementation: Implementation, clause: str, muted: frozenset[str]) -> None:
+        self.implementation, self.clause, self.muted, self.left = implementation, clause, muted, MOST_RUNS
+
+    def broken_by(self, program: Program) -> Program | None:
+        """The program up to the operation that breaks the clause, or None if it breaks something else or nothing."""
+        self.left -= 1
+        try:
+            lockstep, violation = run(self.implementation, program, self.muted)
+        except CannotCreate:
+            return None
+        if violation is None or violation.clause != self.clause:
+            return None
+        return Program(program.world, tuple(lockstep.operations))
+
+
+def shrink(implementation: Implementation, found: Counterexample) -> Counterexample:
+    """The shortest counterexample to the same clause that greedy shrinking reaches; `found` itself if it cannot be repeated."""
+    clause = found.violation.clause
+    for muted in (others_muted(clause), found.muted):
+        budget = _Budget(implementation, clause, muted)
+        if program := budget.broken_by(found.program):
+            program = _shrink(budget, program)
+            _, violation = run(implementation, program, muted)
+            assert violation is not None
+            return Counterexample(program, violation, found.context, muted)
+    return found
+
+
+def _shrink(budget: _Budget, program: Program) -> Program:
+    improved = True
+    while improved and budget.left > 0:
+        improved = False
+        for candidate in _candidates(program):
+            if budget.left <= 0:
+                break
+            smaller = budget.broken_by(candidate)
+            if smaller and _size(smaller) < _size(program):
+                program, improved = smaller, True
+                break
+    return program
+
+
+def _size(program: Program) -> tuple[int, ...]:
+    """What is to become small, the most important first."""
+    tokens = [token for operation in program.operations for token in _tokens(operation)]
+    world = program.world
+    partial = sum(isinstance(operation, op.Admit) and operation.limit < 1 << 20 for operation in program.operations)
+    return (len(program.operations), len(tokens), world.blocks, world.block_size, partial, sum(tokens))
+
+
+def _tokens(operation: op.Operation) -> tuple[int, ...]:
+    if isinstance(operation, op.Admit):
+        return operation.tokens
+    return (operation.token,) if isinstance(operation, op.Append) else ()
+
+
+def _candidates(program: Program) -> Iterator[Program]:
+    yield from _without_operations(program)
+    yield from _smaller_worlds(program)
+    yield from _simpler_operations(program)
+
+
+def _without_operations(program: Program) -> Iterator[Program]:
+    operations = program.operations
+    width = max(1, len(operations) // 2)
+    while True:
+        for start in range(len(operations) - width, -1, -1):
+            yield replace(program, operations=operations[:start] + operations[start + width :])
+        if width == 1:
+            break
+        width //= 2
+    for name in {getattr(operation, "sequence", None) for operation in operations} - {None}:
+        yield replace(program, operations=tuple(filter(None, (_without(name, each) for each in operations))))
+
+
+def _without(name: str, operation: op.Operation) -> op.Operation | None:
+    if isinstance(operation, op.Commit):
+        kept = tuple(other for other in operation.sequences if other != name)
+        return op.Commit(kept) if kept else None
+    return None if operation.sequence == name else operation
+
+
+def _smaller_worlds(program: Program) -> Iterator[Program]:
+    world = program.world
+    for blocks in range(1, world.blocks):
+        yield replace(program, world=replace(world, blocks=blocks))
+    for size in range(1, world.block_size):
+        yield replace(program, world=replace(world, block_size=size))
+
+
+def _simpler_operations(program: Program) -> Iterator[Program]:
+    for place, operation in enumerate(program.operations):
+        for simpler in _simpler(operation):
+            yield replace(program, operations=(*program.operations[:place], simpler, *program.operations[place + 1 :]))
+
+
+def _simpler(operation: op.Operation) -> Iterator[op.Operation]:
+    if isinstance(operation, op.Admit):
+        tokens = operation.tokens
+        for place in range(len(tokens)):
+            yield replace(operation, tokens=tokens[:place] + tokens[place + 1 :])
+        for place, token in enumerate(tokens):
+            if token:
+                yield replace(operation, tokens=(*tokens[:place], 0, *tokens[place + 1 :]))
+        if operation.limit < 1 << 20:
+            yield replace(operation, limit=1 << 20)
+    elif isinstance(operation, op.Append) and operation.token:
+        yield replace(operation, token=0)
+    elif isinstance(operation, op.Commit) and len(operation.sequences) > 1:
+        for name in operation.sequences:
+            yield replace(operation, sequences=tuple(other for other in operation.sequences if other != name))
+    elif isinstance(operation, op.Release) and operation.cause is not op.Cause.FINISHED:
+        yield replace(operation, cause=op.Cause.FINISHED)
