@@ -71,7 +71,7 @@ def _run_program(
     small = number < programs // 4
     world = result.context.world(random, implementation.declaration, small)
     muted = _undecided(decided) | {slug for slug in result.found if CLAUSES[slug].survivable}
-    lockstep = Lockstep(implementation, world, muted, Prefixes())
+    lockstep = Lockstep(implementation, world, muted, Prefixes(), result.context.model)
     generator = Generator(random, result.context, lockstep.state)
     for _ in range(random.randint(3, 12) if small else random.randint(10, 60)):
         violation = lockstep.step(generator.next())

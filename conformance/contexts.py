@@ -10,7 +10,10 @@ from kvspec.spec.state import World
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`profiles` get their verdict here.  `free`: operations interleave freely, else a step is committed as a whole."""
+    """`profiles` get their verdict here.  `free`: operations interleave freely, else a step is committed as a whole.
+
+    `model`: the manager runs beside ``spec.model`` and must do the same, block for block.
+    """
 
     name: str
     profiles: tuple[str, ...]
@@ -18,10 +21,13 @@ class Context:
     one: bool = False
     weak_hash: bool = False
     namespaces: bool = False
+    model: bool = False
 
     def clauses(self) -> tuple[str, ...]:
         """The slugs of the clauses that are decided here, in the order of the registry."""
-        decided = {clause.slug for profile in self.profiles for clause in clauses_of(profile)}
+        decided = {clause.slug for profile in self.profiles for clause in clauses_of(profile)} - {"NANO-ORDER"}
+        if self.model:
+            decided = {"NANO-ORDER"}
         return tuple(slug for slug in CLAUSES if slug in decided)
 
     def world(self, random: Random, declaration: Declaration, small: bool) -> World:
@@ -35,6 +41,8 @@ class Context:
         """Why nothing can be tried here for this declaration, or None."""
         if self.namespaces and not declaration.namespaces:
             return "the adapter has no namespaces"
+        if self.model and not declaration.nano_vllm_order:
+            return "the order of nano-vllm is not declared"
         if self.free and declaration.same_step_hit:
             return "hits inside a step: a step is committed as a whole"
         return None
@@ -44,6 +52,7 @@ CONTEXTS: dict[str, Context] = {
     context.name: context
     for context in (
         Context("steps", ("pool", "prefix", "reuse", "order")),
+        Context("model", ("order",), free=True, model=True),
         Context("chunked", ("chunked",), free=True),
         Context("one", ("one",), one=True),
         Context("collision", ("collision",), weak_hash=True),

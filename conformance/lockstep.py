@@ -6,6 +6,7 @@ from typing import Any
 
 from kvspec.conformance import time_limit
 from kvspec.impl.adapter import Adapter, Implementation
+from kvspec.spec import model
 from kvspec.spec import operations as op
 from kvspec.spec.judge import Violation, advance, begin
 from kvspec.spec.state import EMPTY, Prefixes, Snapshot, State, World
@@ -68,7 +69,7 @@ def _is_table(table: Any) -> bool:
 class Lockstep:
     """A fresh manager of `implementation` in `world`, and the judge's state beside it.
 
-    `step(operation)` performs and rules; `operations` and `outcomes` record what was done; `counts` says what really
+    `with_model`: compare with ``spec.model`` as well (clause NANO-ORDER).  `step(operation)` performs and rules; `operations` and `outcomes` record what was done; `counts` says what really
     happened (operations, hits, free_hits, recycles, refusals, preemptions).  Raises CannotCreate.
     """
 
@@ -78,6 +79,7 @@ class Lockstep:
         world: World,
         muted: frozenset[str] = NONE_MUTED,
         prefixes: Prefixes | None = None,
+        with_model: bool = False,
     ) -> None:
         self.implementation, self.world = implementation, world
         try:
@@ -94,6 +96,8 @@ class Lockstep:
         self.outcomes: list[op.Outcome] = []
         self.snapshots: list[Snapshot | None] = []
         self.counts: Counter[str] = Counter()
+        chain_hash = implementation.chain_hash
+        self._model = model.start(world, chain_hash) if with_model and chain_hash else None
         self._limited = time_limit.can_limit()
 
     def look(self) -> Snapshot | None:
@@ -111,7 +115,14 @@ class Lockstep:
         self.outcomes.append(outcome)
         self.snapshots.append(shown)
         self._count(operation, outcome)
-        return advance(self.state, operation, outcome, shown)
+        violation = advance(self.state, operation, outcome, shown)
+        return violation or (self._compare(operation, outcome, shown) if self._model else None)
+
+    def _compare(self, operation: op.Operation, outcome: op.Outcome, shown: Snapshot | None) -> Violation | None:
+        assert self._model is not None
+        self._model, expected = model.perform(self._model, operation)
+        different = model.difference(self._model, expected, outcome, shown)
+        return Violation("NANO-ORDER", different) if different else None
 
     def _ask_limited(self, operation: op.Operation) -> op.Outcome:
         if not self._limited:

@@ -39,12 +39,17 @@ def others_muted(clause: str) -> frozenset[str]:
     return frozenset(slug for slug, entry in CLAUSES.items() if entry.survivable) - {clause}
 
 
-def run(implementation: Implementation, program: Program, muted: frozenset[str] = NONE_MUTED) -> tuple[Lockstep, Violation | None]:
+def run(
+    implementation: Implementation,
+    program: Program,
+    muted: frozenset[str] = NONE_MUTED,
+    with_model: bool = False,
+) -> tuple[Lockstep, Violation | None]:
     """Run a program on a fresh manager up to its end or the first violation; operations that are illegal are left out.
 
     Raises lockstep.CannotCreate.
     """
-    lockstep = Lockstep(implementation, program.world, muted)
+    lockstep = Lockstep(implementation, program.world, muted, with_model=with_model)
     with alarm_installed():
         for operation in program.operations:
             if not illegal(lockstep.state, operation) and (violation := lockstep.step(operation)):

@@ -12,6 +12,7 @@ from kvspec.impl.adapter import Implementation
 from kvspec.spec import operations as op
 
 MOST_RUNS = 4000
+MODEL_CLAUSE = "NANO-ORDER"
 
 
 class _Budget:
@@ -22,7 +23,7 @@ class _Budget:
         """The program up to the operation that breaks the clause, or None if it breaks something else or nothing."""
         self.left -= 1
         try:
-            lockstep, violation = run(self.implementation, program, self.muted)
+            lockstep, violation = run(self.implementation, program, self.muted, self.clause == MODEL_CLAUSE)
         except CannotCreate:
             return None
         if violation is None or violation.clause != self.clause:
@@ -37,7 +38,7 @@ def shrink(implementation: Implementation, found: Counterexample) -> Counterexam
         budget = _Budget(implementation, clause, muted)
         if program := budget.broken_by(found.program):
             program = _shrink(budget, program)
-            _, violation = run(implementation, program, muted)
+            _, violation = run(implementation, program, muted, clause == MODEL_CLAUSE)
             assert violation is not None
             return Counterexample(program, violation, found.context, muted)
     return found

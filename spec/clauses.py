@@ -80,6 +80,7 @@ _CLAUSES = (
     Clause("TWIN", "reuse", "completeness", "recycling one of two equal blocks does not lose the other", survivable=True),
     Clause("TAIL-FIRST", "order", "operation", "of one sequence the tail is recycled before its head", survivable=True),
     Clause("FIFO", "order", "operation", "blocks are recycled in the order in which they became free", survivable=True),
+    Clause("NANO-ORDER", "order", "operation", "a manager that declares nano-vllm's order does what the model does, block for block"),
     Clause("HASH-BYTES", "hash", "operation", "the chain hash is xxh64 over the parent hash and the tokens, each as 8 little-endian bytes"),
     Clause("EMPTY-PROMPT", "robust", "operation", "a prompt without tokens is rejected with a clear error, and nothing changes"),
     Clause("OVERSIZED", "robust", "operation", "a prompt that can never fit is told apart from a pool that is full now", survivable=True),

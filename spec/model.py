@@ -8,6 +8,7 @@ that never fits from a pool that is full.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from . import operations as op
 from .declaration import Covers, Declaration
@@ -76,6 +77,28 @@ def snapshot(model: Model) -> Snapshot:
         contents=tuple(block.tokens for block in model.blocks),
         index=tuple(sorted(model.index.items())),
     )
+
+
+def difference(model: Model, expected: op.Outcome, outcome: op.Outcome, shown: Snapshot | None) -> str | None:
+    """How a manager's answer or state differs from the model's after the same operation, or None.
+
+    A refusal is compared as such: the reason is the model's own.
+    """
+    refused = isinstance(expected, op.Refused) and isinstance(outcome, op.Refused)
+    # NANO-ORDER: a manager that declares nano-vllm's order does what the model does, block for block
+    if outcome != expected and not refused:
+        return f"the answer was {outcome}, the model's is {expected}"
+    mine = snapshot(model)
+    for name in Snapshot.__slots__ if shown else ():
+        theirs, wanted = getattr(shown, name), getattr(mine, name)
+        if theirs is not None and wanted is not None and sorted_if_set(name, theirs) != wanted:
+            return f"{name} is {list(theirs)}, the model's is {list(wanted)}"
+    return None
+
+
+def sorted_if_set(name: str, entries: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Used blocks and index entries have no order."""
+    return tuple(sorted(entries)) if name in ("used", "index") else entries
 
 
 def cached_prefix(model: Model, tokens: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,0 +1,100 @@
+"""Bad requests: scenarios that no correct scheduler asks for, which must get a clear error and change nothing."""
+
+from collections.abc import Callable
+
+from kvspec.conformance.lockstep import CannotCreate, Lockstep, ask
+from kvspec.conformance.time_limit import alarm_installed
+from kvspec.impl.adapter import Implementation
+from kvspec.spec import operations as op
+from kvspec.spec.judge import Violation
+from kvspec.spec.state import World
+
+LIMIT = 1 << 20
+
+
+def check_robust(implementation: Implementation) -> dict[str, Violation | None]:
+    """Each clause of the profile `robust`, with its violation or None."""
+    with alarm_installed():
+        return {clause: scenario(implementation) for clause, scenario in SCENARIOS.items()}
+
+
+def _world(implementation: Implementation, blocks: int = 3) -> World:
+    declaration = implementation.declaration
+    return World(blocks, min(max(2, declaration.smallest_block_size), declaration.largest_block_size))
+
+
+def _rejected(clause: str, lockstep: Lockstep, operation: op.Operation) -> Violation | None:
+    """Perform an illegal operation and demand a clear error and an unchanged manager."""
+    before = lockstep.look()
+    outcome = ask(lockstep.adapter, operation)
+    if not isinstance(outcome, op.Refused) and not (isinstance(outcome, op.Failed) and outcome.clear):
+        return Violation(clause, f"{_spoken(operation)} was answered with {outcome}, not with a clear error")
+    if lockstep.look() != before:
+        return Violation(clause, f"{_spoken(operation)} was rejected, but changed the manager")
+    return None
+
+
+def _spoken(operation: op.Operation) -> str:
+    return f"{type(operation).__name__.lower()} of {getattr(operation, 'sequence', '')}"
+
+
+def _empty(implementation: Implementation) -> Violation | None:
+    # EMPTY-PROMPT: a prompt without tokens is rejected with a clear error, and nothing changes
+    return _rejected("EMPTY-PROMPT", Lockstep(implementation, _world(implementation)), op.Admit("A", (), LIMIT))
+
+
+def _oversized(implementation: Implementation) -> Violation | None:
+    world = _world(implementation)
+    lockstep = Lockstep(implementation, world)
+    return lockstep.step(op.Admit("A", tuple(range(world.blocks * world.block_size + 1)), LIMIT))
+
+
+def _live(implementation: Implementation) -> Lockstep:
+    """A manager with one live sequence A, whose prompt is computed."""
+    lockstep = Lockstep(implementation, _world(implementation))
+    for operation in (op.Admit("A", (0,) * (lockstep.world.block_size + 1), LIMIT), op.Commit(("A",))):
+        lockstep.step(operation)
+    return lockstep
+
+
+def _repeated(implementation: Implementation) -> Violation | None:
+    # REPEATED: admitting a live sequence again is rejected with a clear error, and nothing changes
+    lockstep = _live(implementation)
+    return _rejected("REPEATED", lockstep, op.Admit("A", (0,) * (lockstep.world.block_size + 1), LIMIT))
+
+
+def _unknown(implementation: Implementation) -> Violation | None:
+    # UNKNOWN: naming a sequence that was never admitted is a clear error, and nothing changes
+    for operation in (op.Reserve("never", 1), op.Release("never")):
+        if violation := _rejected("UNKNOWN", _live(implementation), operation):
+            return violation
+    return None
+
+
+def _bad_pool(implementation: Implementation) -> Violation | None:
+    good = _world(implementation)
+    for world in (World(0, good.block_size), World(-1, good.block_size), World(3, 0), World(3, -1)):
+        # BAD-POOL: an impossible number of blocks or block size is rejected with a clear error
+        if (outcome := _made(implementation, world)) is not None:
+            return Violation("BAD-POOL", f"{world.blocks} blocks of {world.block_size} tokens: {outcome}")
+    return None
+
+
+def _made(implementation: Implementation, world: World) -> str | None:
+    try:
+        Lockstep(implementation, world)
+    except CannotCreate as error:
+        cause = error.__cause__
+        clear = isinstance(cause, ValueError | TypeError) or type(cause).__name__.endswith("Error") and bool(str(cause))
+        accident = isinstance(cause, AssertionError | IndexError | AttributeError | ZeroDivisionError)
+        return None if clear and not accident else f"the error is not clear: {type(cause).__name__}: {cause}"
+    return "a manager was made"
+
+
+SCENARIOS: dict[str, Callable[[Implementation], Violation | None]] = {
+    "EMPTY-PROMPT": _empty,
+    "OVERSIZED": _oversized,
+    "REPEATED": _repeated,
+    "UNKNOWN": _unknown,
+    "BAD-POOL": _bad_pool,
+}
