@@ -146,7 +146,7 @@ def _refused(state: State, operation: op.Operation, outcome: op.Refused, shown: 
         breach(state, "ANSWER", "only admit and reserve can be refused")
     needed, free = _needed(state, operation), len(state.freed) - state.declaration.withheld
     # NO-MEANS-NO: a request is refused only if it truly does not fit
-    if needed <= free:
+    if needed <= free and not (isinstance(operation, op.Admit) and _never_fits(state, operation)):
         breach(state, "NO-MEANS-NO", f"it was refused, but needs {needed} free blocks and there are {free}")
     if isinstance(operation, op.Admit) and _never_fits(state, operation) and outcome.reason is not op.Reason.TOO_LARGE:
         # OVERSIZED: a prompt that can never fit is told apart from a pool that is full now
@@ -160,7 +160,7 @@ def _unchanged(state: State, shown: Snapshot | None, clause: str) -> None:
 
 
 def _admit(state: State, operation: op.Admit, outcome: op.Admitted, shown: Snapshot | None) -> None:
-    tokens, size = operation.tokens, state.world.block_size
+    tokens = operation.tokens
     root = state.prefixes.child(EMPTY, operation.namespace)
     sequence = SequenceState(
         list(tokens), state.prefixes.extend(root, tokens), outcome.table, outcome.cached, outcome.reserved
@@ -169,11 +169,12 @@ def _admit(state: State, operation: op.Admit, outcome: op.Admitted, shown: Snaps
     _check_table(state, operation.sequence, sequence)
     hits = _blocks_for(state, outcome.cached)
     _check_hit(state, operation.sequence, sequence)
-    lost = _lost_hit(state, sequence, outcome.cached // size)
+    lost = _lost_hit(state, sequence, hits)
     state.sequences[operation.sequence] = sequence
     state.released.discard(operation.sequence)
-    for block in outcome.table[:hits]:
-        _claim(state, operation.sequence, block)
+    for entry, block in enumerate(outcome.table[:hits]):
+        partly = (entry + 1) * state.world.block_size > outcome.cached
+        (_share if partly and _holds_other(state, operation.sequence, entry, block) else _claim)(state, operation.sequence, block)
     for block in outcome.table[hits:]:
         _take(state, operation.sequence, block)
     if state.declaration.publish is Publish.RESERVE:
@@ -240,10 +241,11 @@ def _read(state: State, name: str, sequence: SequenceState, count: int) -> None:
 
 
 def _being_computed(state: State, reader: str, block: int, offset: int) -> bool:
-    """Does another sequence hold this slot for a token that it has not computed yet?"""
-    for owner in state.ledger.owners[block]:
-        position = state.ledger.position[owner][block] * state.world.block_size + offset
-        if owner != reader and state.sequences[owner].computed <= position:
+    """Does another sequence hold this slot for a token that it has not computed yet (and does not compute only again)?"""
+    for owner in state.ledger.owners[block] - {reader}:
+        entry = state.ledger.position[owner][block]
+        again = entry < state.ledger.computed[owner] and state.declaration.full_hit is FullHit.LAST_TOKEN
+        if state.sequences[owner].computed <= entry * state.world.block_size + offset and not again:
             return True
     return False
 
@@ -407,6 +409,7 @@ def _break(state: State, slug: str, name: str, choice: tuple[Any, ...]) -> None:
 _REASONS = {
     ("take", "FRESH"): "{0} was given block {1} as new, but it is not a free block of the pool",
     ("claim", "CONTENT"): "{0} was given block {1} as cached, but it does not hold that block of its prompt",
+    ("register", "NO-CLOBBER"): "{0} filled a block that it shares with another sequence, which is going to write it too",
 }
 
 
@@ -432,6 +435,21 @@ def _uncopy(state: State, prefix: int, block: int) -> None:
 def _claim(state: State, name: str, block: int) -> None:
     _perform(state, "claim", name, block)
     state.freed.pop(block, None)
+
+
+def _holds_other(state: State, name: str, entry: int, block: int) -> bool:
+    """Is the block anything but the full block `entry` of the sequence?"""
+    return bool(state.ledger.hash[block] != StateLogic(state).prompt(name, entry) or state.ledger.hash[block] == EMPTY)
+
+
+def _share(state: State, name: str, block: int) -> None:
+    """A hit on the first slots of a block: the sequence holds it, too, and is going to write the slots behind them."""
+    ledger, entry = state.ledger, state.ledger.length[name]
+    ledger.owners[block].add(name)
+    ledger.position[name][block], ledger.table[name][entry], ledger.length[name] = entry, block, entry + 1
+    ledger.references[block], ledger.used[block] = ledger.references[block] + 1, True
+    state.freed.pop(block, None)
+    _uncopy(state, ledger.hash[block], block)
 
 
 def _register(state: State, name: str, computed: int) -> None:
@@ -463,10 +481,11 @@ def _blocks_for(state: State, tokens: int) -> int:
 def _chain(state: State, prefixes: list[int], certain: bool) -> list[set[int]]:
     """The copies of each leading block that can be hit; `certain`: only as long as no manager may have lost them."""
     size, chain = state.world.block_size, []
-    keep = 0 if state.declaration.full_hit is not FullHit.LAST_BLOCK else 1
+    full_hit = state.declaration.full_hit
+    keep = 1 if full_hit is FullHit.LAST_BLOCK or (full_hit is FullHit.LAST_TOKEN and size == 1) else 0
     for end in range(size, len(prefixes) - keep + 1, size):
         copies = state.copies.get(prefixes[end - 1])
-        if not copies or (certain and prefixes[end - 1] in state.twinned):
+        if not copies or (certain and (state.world.weak_hash or prefixes[end - 1] in state.twinned)):
             break
         chain.append(copies)
     return chain
@@ -492,15 +511,21 @@ def _never_fits(state: State, operation: op.Admit) -> bool:
 
 
 def _needed(state: State, operation: op.Admit | op.Reserve) -> int:
-    """How many free blocks the request needs, whatever the manager can be sure to find being found."""
+    """The most free blocks that the request may need, whichever of the uncertain hits are found."""
     if isinstance(operation, op.Reserve):
         sequence = state.sequences[operation.sequence]
         return _blocks_for(state, sequence.computed + operation.count) - len(sequence.table)
     root = state.prefixes.child(EMPTY, operation.namespace)
-    chain = _chain(state, state.prefixes.extend(root, operation.tokens), certain=True)
-    planned = min(len(operation.tokens), len(chain) * state.world.block_size + operation.limit)
+    prefixes = state.prefixes.extend(root, operation.tokens)
+    chain, certain = _chain(state, prefixes, certain=False), _chain(state, prefixes, certain=True)
+    return max(_needed_after(state, operation, chain[:hits]) for hits in range(len(certain), len(chain) + 1))
+
+
+def _needed_after(state: State, operation: op.Admit, hit: list[set[int]]) -> int:
+    """How many free blocks an admission with these hits takes; which of several copies is hit is the manager's choice."""
+    planned = min(len(operation.tokens), len(hit) * state.world.block_size + operation.limit)
     covered = planned if state.declaration.covers is Covers.RESERVED else len(operation.tokens)
-    shared = sum(any(state.ledger.used[block] for block in copies) for copies in chain)
+    shared = sum(all(state.ledger.used[block] for block in copies) for copies in hit)
     return _blocks_for(state, covered) - (shared if state.declaration.credits_shared else 0)
 
 
