@@ -1,0 +1,140 @@
+"""``kvspec``: the same engines from the command line."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from kvspec.impl.adapter import Implementation
+
+app = typer.Typer(
+    help="Check a KV-cache block manager against the executable specification.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Target = Annotated[str, typer.Argument(metavar="IMPL", help="path/to/file.py:Class, module:Class, bundled, known-bad:SLUG")]
+Stubs = Annotated[list[str], typer.Option("--stub", metavar="MODULE", help="stand-in for a missing heavy module")]
+EffortName = Annotated[str, typer.Option(help="smoke, default or deep")]
+Seed = Annotated[int, typer.Option(help="seed of every random choice")]
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()
+
+
+def fail(message: str) -> typer.Exit:
+    """One clear message on standard error and exit code 2."""
+    Console(stderr=True, soft_wrap=True, highlight=False).print(message, style="red", markup=False)
+    return typer.Exit(2)
+
+
+def load_or_exit(target: str, stubs: list[str]) -> Implementation:
+    """The implementation behind `target`; a target that does not load ends the command with code 2."""
+    from kvspec.impl.errors import LoadError
+    from kvspec.impl.loader import load
+
+    try:
+        return load(target, stubs=stubs)
+    except LoadError as error:
+        raise fail(str(error)) from None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from kvspec.conformance.trace import FORMAT_VERSION
+        from kvspec.spec import __version__
+
+        typer.echo(f"kvspec {__version__}   spec {__version__}   trace format {FORMAT_VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print versions")] = False,
+) -> None:
+    """Check a KV-cache block manager against the executable specification."""
+
+
+@app.command()
+def check(
+    impl: Target = "bundled",
+    effort: EffortName = "default",
+    seed: Seed = 0,
+    profiles: Annotated[str, typer.Option(help="comma-separated; all if not given")] = "",
+    stub: Stubs = [],  # noqa: B006
+    known: Annotated[Path | None, typer.Option(help="known failures (TOML); the list can only shrink")] = None,
+    write_known: Annotated[Path | None, typer.Option(help="write the failures of this run as known ones")] = None,
+    report: Annotated[Path | None, typer.Option(help="folder for report.json, report.md, report.html, badge.json")] = None,
+    snippet: Annotated[bool, typer.Option(help="print each counterexample as a Python script without kvspec")] = False,
+) -> None:
+    """Check IMPL: a verdict by profile, or one shortest counterexample a broken clause."""
+    from kvspec.conformance.checking import CheckRequest, run_check
+
+    request = CheckRequest(
+        implementation=load_or_exit(impl, stub),
+        effort=effort,
+        seed=seed,
+        profiles=tuple(name.strip() for name in profiles.split(",") if name.strip()),
+        known=known,
+        write_known=write_known,
+        report=report,
+        snippet=snippet,
+        command=shlex.join(["kvspec", *sys.argv[1:]]),
+    )
+    try:
+        code = run_check(request, Console(highlight=False))
+    except ValueError as error:
+        raise fail(str(error)) from None
+    raise typer.Exit(int(code))
+
+
+@app.command()
+def clauses(profile: Annotated[str, typer.Option(help="only this profile")] = "") -> None:
+    """List every clause with its profile and sentence."""
+    from rich.table import Table
+
+    from kvspec.spec.clauses import CLAUSES, PROFILES
+
+    if profile and profile not in PROFILES:
+        raise fail(f"no such profile: {profile}; there are {', '.join(PROFILES)}")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for column in ("clause", "profile", "since", "sentence"):
+        table.add_column(column, overflow="fold")
+    for clause in CLAUSES.values():
+        if profile in ("", clause.profile):
+            table.add_row(clause.slug, clause.profile, clause.since, clause.sentence)
+    Console().print(table)
+
+
+@app.command()
+def explain(clause: Annotated[str, typer.Argument(help="slug of a clause, as in `kvspec clauses`")]) -> None:
+    """Explain CLAUSE: its sentence, the lines that enforce it, and a known-bad manager that breaks it."""
+    from kvspec.conformance.explanation import explanation
+    from kvspec.spec.clauses import CLAUSES
+
+    slug = clause.upper()
+    if slug not in CLAUSES:
+        from difflib import get_close_matches
+
+        near = get_close_matches(slug, CLAUSES, 1)
+        raise fail(f"no such clause: {clause}; " + (f"did you mean {near[0]}?" if near else "`kvspec clauses` lists them"))
+    Console(highlight=False).print(explanation(slug))
+
+
+@app.command()
+def init(path: Annotated[Path, typer.Argument(help="the file to write")] = Path("kvspec_adapter.py")) -> None:
+    """Write a 40-line adapter to fill in."""
+    from kvspec.conformance.adapter_template import ADAPTER_TEMPLATE
+
+    if path.exists():
+        raise fail(f"{path} exists already; name another file: kvspec init other_name.py")
+    path.write_text(ADAPTER_TEMPLATE, encoding="utf-8")
+    typer.echo(f"wrote {path}; fill in the five methods, then: kvspec check {path}:MyAdapter")

@@ -1,0 +1,261 @@
+"""One run: all engines over one implementation, each at most once, results kept until the report is made.
+
+The pytest suite and the command line both drive this class, so that they cannot differ.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+
+from kvspec.conformance.campaign import CampaignResult, run_campaign
+from kvspec.conformance.contexts import CONTEXTS, Context
+from kvspec.conformance.effort import EFFORTS, Effort
+from kvspec.conformance.generator import Generator
+from kvspec.conformance.hash_check import check_hash
+from kvspec.conformance.known_failures import KnownFailures, KnownResult
+from kvspec.conformance.lockstep import Lockstep
+from kvspec.conformance.program import Counterexample, Program, run
+from kvspec.conformance.robustness import check_robust
+from kvspec.conformance.shrink import shrink
+from kvspec.conformance.state_machine import run_machine
+from kvspec.conformance.verdict import ClauseResult, ConformanceReport
+from kvspec.impl.adapter import Implementation
+from kvspec.impl.known_bad import load_known_bad
+from kvspec.spec.clauses import CLAUSES, PROFILES, clauses_of
+from kvspec.spec.judge import Violation
+from kvspec.spec.state import World
+
+Progress = Callable[[str, int, int], None]  # what, done, of how many
+
+# Where a clause is decided: profiles not named here are decided in the context of their own name.
+CONTEXT_OF = {"pool": "steps", "prefix": "steps", "reuse": "steps", "order": "steps"}
+
+CANARY = "stale-index-entry"
+CANARY_PROGRAMS = 400
+
+# What must have happened in a context, or its result proves nothing.
+MUST_HAPPEN = ("operations", "hits", "recycles", "refusals", "preemptions")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user asked for; an empty `profiles` means all."""
+
+    effort: str = "default"
+    seed: int = 0
+    profiles: tuple[str, ...] = ()
+    command: str = ""
+
+
+def decided_clauses(profile: str) -> tuple[str, ...]:
+    """The slugs of the clauses of `profile`."""
+    return tuple(clause.slug for clause in clauses_of(profile))
+
+
+class Examination:
+    """Everything there is to know of one implementation, found out when first asked for."""
+
+    def __init__(
+        self,
+        implementation: Implementation,
+        options: Options,
+        progress: Progress | None = None,
+        known: KnownFailures | None = None,
+    ) -> None:
+        self.implementation, self.options, self.known = implementation, options, known
+        self.effort: Effort = EFFORTS[options.effort]
+        self.progress = progress or (lambda what, done, total: None)
+        self.started = time.monotonic()
+        self._contexts: dict[str, CampaignResult] = {}
+        self._shrunk: dict[tuple[str, str], Counterexample] = {}
+        self._results: dict[tuple[str, str], ClauseResult] = {}
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """The profiles that were asked for."""
+        return tuple(name for name in PROFILES if not self.options.profiles or name in self.options.profiles)
+
+    def untried(self, profile: str) -> str | None:
+        """Why a profile cannot be tried, or None."""
+        context = CONTEXTS.get(CONTEXT_OF.get(profile, profile))
+        if context and (reason := context.possible(self.implementation.declaration)):
+            return reason
+        smallest = self.implementation.declaration.smallest_block_size
+        if profile == "one" and smallest > 2:
+            return f"the smallest block size is {smallest}"
+        return None
+
+    # Engines ------------------------------------------------------------------------------------------------------
+
+    def campaign(self, name: str) -> CampaignResult:
+        """The random programs and the Hypothesis machine of one context."""
+        if name not in self._contexts:
+            self._contexts[name] = self._run_context(CONTEXTS[name])
+        return self._contexts[name]
+
+    def _run_context(self, context: Context) -> CampaignResult:
+        programs, done = self.effort.programs[context.name], 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            self.progress(context.name, done, programs)
+
+        result = run_campaign(self.implementation, context, self.options.seed, programs, advance)
+        self._run_machine(result)
+        self.progress(context.name, programs, programs)
+        return result
+
+    def _run_machine(self, result: CampaignResult) -> None:
+        """Hypothesis goes on where the random programs found no clause that ends a program."""
+        decided = frozenset(result.context.clauses())
+        if any(not CLAUSES[slug].survivable for slug in result.found):
+            return
+        muted = frozenset(s for s, c in CLAUSES.items() if c.survivable) - (decided - result.found.keys())
+        found = run_machine(self.implementation, result.context, self.options.seed, self.effort.examples, muted)
+        if found:
+            result.found.setdefault(found.violation.clause, found)
+
+    @cached_property
+    def robust(self) -> dict[str, Violation | None]:
+        """The scenarios of bad requests."""
+        return check_robust(self.implementation)
+
+    @cached_property
+    def hash_bytes(self) -> Violation | None:
+        """The comparison of the chain hash with nano-vllm's."""
+        return check_hash(self.implementation)
+
+    # Results ------------------------------------------------------------------------------------------------------
+
+    def counterexample(self, profile: str, clause: str) -> Counterexample | None:
+        """The shrunk counterexample to a clause in a profile, or None if it held."""
+        if profile == "robust":
+            return _bare(self.robust[clause], profile)
+        if profile == "hash":
+            return _bare(self.hash_bytes, profile)
+        if clause == "NANO-ORDER":
+            if CONTEXTS["model"].possible(self.implementation.declaration):
+                return None
+            return self._found("model", clause)
+        return self._found(CONTEXT_OF.get(profile, profile), clause)
+
+    def _found(self, context: str, clause: str) -> Counterexample | None:
+        found = self.campaign(context).found.get(clause)
+        if found is None:
+            return None
+        if (context, clause) not in self._shrunk:
+            self.progress(f"shrink {clause}", 0, 1)
+            self._shrunk[context, clause] = shrink(self.implementation, found)
+            self.progress(f"shrink {clause}", 1, 1)
+        return self._shrunk[context, clause]
+
+    def vacuous(self, profile: str) -> list[str]:
+        """What never happened in the context of a profile although it must."""
+        context = CONTEXT_OF.get(profile, profile)
+        if context not in CONTEXTS:
+            return []
+        result = self.campaign(context)
+        if result.found:
+            return []
+        return [f"no {what} in context {context}" for what in MUST_HAPPEN if not result.counts[what]]
+
+    @cached_property
+    def first_difference(self) -> str | None:
+        """Does the implementation answer the same when asked the same?  The first difference, or None."""
+        program = self._sample()
+        first, _ = run(self.implementation, program)
+        second, _ = run(self.implementation, program)
+        pairs = zip(first.operations, first.outcomes, second.outcomes, first.snapshots, second.snapshots, strict=False)
+        for number, (operation, one, two, seen, again) in enumerate(pairs, 1):
+            if one != two:
+                return f"operation {number}, {operation}: first {one}, then {two}"
+            if seen != again:
+                return f"operation {number}, {operation}: the manager's state was {seen}, then {again}"
+        return None
+
+    def _sample(self) -> Program:
+        context = CONTEXTS["steps"]
+        size = max(2, self.implementation.declaration.smallest_block_size)
+        lockstep = Lockstep(self.implementation, World(6, size))
+        lockstep.state.muted = frozenset(slug for slug, clause in CLAUSES.items() if clause.survivable)
+        generator = Generator(Random(f"{self.options.seed}/replay"), context, lockstep.state)
+        for _ in range(200):
+            if lockstep.step(generator.next()):
+                break
+        return Program(lockstep.world, tuple(lockstep.operations))
+
+    def decide(self, profile: str, clause: str) -> ClauseResult:
+        """The result of a clause in a profile that can be tried; it becomes part of the report."""
+        if (profile, clause) not in self._results:
+            found = self.counterexample(profile, clause)
+            known = bool(found and self.known and self.known.covers(clause, found.context))
+            self._results[profile, clause] = ClauseResult(profile, clause, found, known)
+        return self._results[profile, clause]
+
+    @property
+    def decided_something(self) -> bool:
+        """Has any clause been decided in this run?"""
+        return bool(self._results)
+
+    def decide_all(self) -> None:
+        """Decide every clause of every profile that was asked for and can be tried."""
+        for profile in self.profiles:
+            for clause in decided_clauses(profile) if not self.untried(profile) else ():
+                self.decide(profile, clause)
+
+    @cached_property
+    def _known_results(self) -> list[KnownResult]:
+        return self.known.check(self.implementation) if self.known else []
+
+    def fixed_known_failures(self) -> list[str]:
+        """Known failures that are gone, as sentences; their entries must be deleted."""
+        return [result.sentence for result in self._known_results if not result.still_fails]
+
+    @cached_property
+    def canary_missed(self) -> str | None:
+        """Plant a known-bad manager and look for its clause: the reason why this run cannot be trusted, or None."""
+        planted = load_known_bad(CANARY)
+        result = run_campaign(planted.implementation(), CONTEXTS["steps"], self.options.seed, CANARY_PROGRAMS)
+        if planted.clause in result.found:
+            return None
+        return f"the planted known-bad manager {CANARY} was not caught for {planted.clause}"
+
+    def report(self) -> ConformanceReport:
+        """What has been decided so far."""
+        implementation, options = self.implementation, self.options
+        report = ConformanceReport(
+            implementation.name,
+            implementation.target,
+            implementation.source,
+            implementation.shape,
+            tuple(name for name in PROFILES if name in implementation.declaration.profiles),
+            options.effort,
+            options.seed,
+            options.command,
+            results=list(self._results.values()),
+        )
+        report.untried = {profile: reason for profile in self.profiles if (reason := self.untried(profile))}
+        report.counts = {name: result.counts for name, result in self._contexts.items()}
+        report.proves_nothing = self._proves_nothing(report)
+        report.seconds = time.monotonic() - self.started
+        return report
+
+    def _proves_nothing(self, report: ConformanceReport) -> list[str]:
+        decided = {result.profile for result in report.results} & set(report.declared)
+        reasons = [note for profile in PROFILES if profile in decided for note in self.vacuous(profile)]
+        reasons += [f"{name} is declared, but cannot be tried: {why}" for name, why in report.untried.items() if name in report.declared]
+        if not report.results:
+            reasons.append("no clause was tried")
+        if self.canary_missed:
+            reasons.append(self.canary_missed)
+        if self.first_difference:
+            reasons.append(f"the implementation is not deterministic: {self.first_difference}")
+        return list(dict.fromkeys(reasons))
+
+
+def _bare(violation: Violation | None, profile: str) -> Counterexample | None:
+    """A violation that no program shows."""
+    return Counterexample(Program(World(0, 0), ()), violation, profile) if violation else None

@@ -1,0 +1,133 @@
+"""The pytest plugin: options, the examined implementation as a fixture, the verdict as terminal summary, the exit code.
+
+It is loaded in every pytest run of an environment that has kvspec installed, so it imports nothing heavy before a test of
+the suite is collected.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from kvspec.conformance.examination import Examination
+    from kvspec.impl.adapter import Implementation
+
+EXAMINATION: pytest.StashKey[Examination] = pytest.StashKey()
+USES = {"examination", "implementation"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the suite; see ``kvspec check --help`` for the same ones."""
+    group = parser.getgroup("kvspec", "conformance of a KV-cache block manager")
+    group.addoption("--impl", default="bundled", help="path/to/file.py:Class, module:Class, or bundled (the default)")
+    group.addoption("--stub", action="append", default=[], metavar="MODULE", help="stand-in for a missing heavy module")
+    group.addoption("--effort", default="default", choices=("smoke", "default", "deep"), help="how much is tried")
+    group.addoption("--profiles", default="", help="comma-separated profiles; all if not given")
+    group.addoption("--kvspec-seed", type=int, default=0, help="seed of every random choice")
+    group.addoption("--known", default=None, metavar="FILE", help="known failures (TOML); the list can only shrink")
+    group.addoption("--write-known", default=None, metavar="FILE", help="write the failures of this run as known ones")
+    group.addoption("--kvspec-report", default=None, metavar="FOLDER", help="write report.json, .md, .html and badge.json")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Load the implementation once it is certain that a test needs it; a target that does not load ends the run."""
+    if any(USES & set(getattr(item, "fixturenames", ())) for item in items):
+        config.stash[EXAMINATION] = _examine(config)
+
+
+def _examine(config: pytest.Config) -> Examination:
+    from kvspec.conformance.examination import Examination, Options
+    from kvspec.conformance.known_failures import KnownFailures, KnownFailuresError
+    from kvspec.impl.errors import LoadError
+    from kvspec.impl.loader import load
+    from kvspec.spec.clauses import PROFILES
+
+    option = config.getoption
+    profiles = tuple(name.strip() for name in option("--profiles").split(",") if name.strip())
+    if unknown := set(profiles) - PROFILES.keys():
+        pytest.exit(f"no such profile: {', '.join(sorted(unknown))}; there are {', '.join(PROFILES)}", returncode=2)
+    try:
+        implementation = load(option("--impl"), stubs=option("--stub"))
+        known = KnownFailures.load(option("--known")) if option("--known") else None
+    except (LoadError, KnownFailuresError) as error:
+        pytest.exit(str(error), returncode=2)
+    command = shlex.join(["pytest", *config.invocation_params.args])
+    options = Options(option("--effort"), option("--kvspec-seed"), profiles, command)
+    return Examination(implementation, options, _progress(config), known)
+
+
+def _progress(config: pytest.Config) -> Any:
+    """A progress line on a terminal, outside of captured output; nothing elsewhere."""
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    capture = config.pluginmanager.getplugin("capturemanager")
+    if reporter is None or capture is None or not reporter.isatty:
+        return None
+
+    def show(what: str, done: int, total: int) -> None:
+        if done == total or done % 50 == 0:
+            with capture.global_and_fixture_disabled():
+                line = "" if done == total else f"kvspec: {what} {100 * done // max(total, 1)} %"
+                sys.stderr.write(f"\r\033[K{line}{chr(13) if done == total else ''}")
+                sys.stderr.flush()
+
+    return show
+
+
+@pytest.fixture(scope="session")
+def examination(pytestconfig: pytest.Config) -> Examination:
+    """The run over the implementation given by ``--impl``."""
+    return pytestconfig.stash[EXAMINATION]
+
+
+@pytest.fixture(scope="session")
+def implementation(pytestconfig: pytest.Config) -> Implementation:
+    """The implementation given by ``--impl``."""
+    return pytestconfig.stash[EXAMINATION].implementation
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """The verdict by profile."""
+    examination = config.stash.get(EXAMINATION, None)
+    if examination is None or not examination.decided_something:
+        return
+    from kvspec.conformance.summary import summary_text
+
+    terminalreporter.section("kvspec")
+    width = terminalreporter._tw.fullwidth
+    terminalreporter.write(summary_text(examination.report(), width, counterexamples=False))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Iterator[None]:
+    """0 conforms, 1 violation, 2 usage or adapter error, 3 the run proves nothing."""
+    examination = session.config.stash.get(EXAMINATION, None)
+    if examination is not None and examination.decided_something:
+        report = examination.report()
+        folder, known = session.config.getoption("--kvspec-report"), session.config.getoption("--write-known")
+        if folder or known:
+            from kvspec.conformance.outputs import write_outputs
+
+            write_outputs(examination, report, folder, known)
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            session.exitstatus = _exit_status(session, int(report.exit_code()))
+    return (yield)
+
+
+def _exit_status(session: pytest.Session, verdict: int) -> int:
+    """Tests of other suites in the same run may fail too; a violation or a failure is never hidden by a 3."""
+    from kvspec.conformance.verdict import ExitCode
+
+    if verdict == ExitCode.CONFORMS or (verdict == ExitCode.PROVES_NOTHING and _others_failed(session)):
+        return int(session.exitstatus)
+    return verdict
+
+
+def _others_failed(session: pytest.Session) -> bool:
+    reporter = session.config.pluginmanager.getplugin("terminalreporter")
+    failed = reporter.stats.get("failed", []) if reporter else []
+    return any("proves_something" not in report.nodeid for report in failed)
