@@ -1,0 +1,211 @@
+"""The part of an engine that both schedulers share: it asks a manager, and records what a forward pass would do.
+
+The manager runs once; lanes replay the recorded steps, each on its own K/V pool.  That is possible because nothing
+that a lane computes flows back: the "sampled" tokens of a request are fixed beforehand.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kvspec.impl.adapter import Adapter
+from kvspec.spec import operations as op
+from kvspec.spec.state import World
+
+from .workload import Request, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one sequence computes in one step: the K/V and the outputs of positions `start` .. `end - 1`.
+
+    It reads positions 0 .. `end - 1` through `table`, the block table that the manager answered.  `tokens` are all
+    tokens up to `end`; `cached` is how many of them the admission of this sequence found in the cache.
+    """
+
+    sequence: str
+    tokens: tuple[int, ...]
+    start: int
+    table: tuple[int, ...]
+    cached: int
+    namespace: str = ""
+
+    @property
+    def end(self) -> int:
+        """One past the last position that is computed."""
+        return len(self.tokens)
+
+
+@dataclass(slots=True)
+class Counts:
+    """How often what a run is for has happened; a run in which something never happened proves nothing."""
+
+    hits: int = 0  # blocks taken from the cache
+    free_hits: int = 0  # … of them, blocks that no live sequence held
+    recycles: int = 0  # blocks with K/V in them that were handed out for new tokens
+    preemptions: int = 0
+    ragged_chunks: int = 0  # prefill chunks that ended inside a block
+    computed: int = 0  # tokens whose K/V was computed
+
+    def missing(self) -> list[str]:
+        """What never happened."""
+        return [name for name in self.__slots__ if not getattr(self, name)]
+
+
+@dataclass(slots=True)
+class Run:
+    """One workload on one manager: the steps, each a tuple of chunks that are computed together.
+
+    `stopped` tells why the run ended early (the manager raised or answered nonsense), or is None.
+    """
+
+    workload: Workload
+    scheduler: str
+    steps: list[tuple[Chunk, ...]] = field(default_factory=list)
+    counts: Counts = field(default_factory=Counts)
+    stopped: str | None = None
+
+    @property
+    def world(self) -> World:
+        return self.workload.world
+
+    def require_everything(self) -> None:
+        """Fail if this run could have passed without testing anything."""
+        missing = self.counts.missing()
+        assert not missing, f"{self.scheduler}, seed {self.workload.seed}: the run proves nothing about {missing}"
+
+
+class StoppedError(Exception):
+    """The manager raised or answered something that no engine could go on with."""
+
+
+@dataclass(slots=True)
+class Live:
+    """A sequence that holds blocks: known tokens, table, computed and planned tokens, outputs still to come."""
+
+    request: Request
+    tokens: tuple[int, ...]
+    table: tuple[int, ...]
+    cached: int
+    computed: int
+    planned: int
+
+    @property
+    def left(self) -> int:
+        """Known tokens that are neither computed nor planned."""
+        return len(self.tokens) - self.computed - self.planned
+
+
+class Engine:
+    """Asks the manager in the order in which an engine would, and keeps the books that an engine keeps."""
+
+    def __init__(self, adapter: Adapter, workload: Workload, scheduler: str) -> None:
+        self.adapter = adapter
+        self.run = Run(workload, scheduler)
+        self.live: dict[str, Live] = {}
+        self._known = {request.name: request.prompt for request in workload.requests}
+        self._filled: set[int] = set()  # blocks that hold K/V of some token
+
+    def admit(self, request: Request, limit: int) -> bool:
+        """Try to admit with all known tokens, planning at most `limit` of them; False if refused."""
+        tokens = self._known[request.name]
+        answer = self._ask(op.Admit(request.name, tokens, limit, request.namespace))
+        if isinstance(answer, op.Refused):
+            return False
+        hit = -(-answer.cached // self.run.world.block_size)
+        self._count_hits(answer.table[:hit])
+        self._count_fresh(answer.table[hit:])
+        planned = answer.reserved
+        self.live[request.name] = Live(request, tokens, answer.table, answer.cached, answer.cached, planned)
+        self._check_table(self.live[request.name])
+        if not planned:
+            self._sample(self.live[request.name])
+        return True
+
+    def reserve(self, name: str, count: int) -> bool:
+        """Try to plan the next `count` tokens of a live sequence; False if refused."""
+        live = self.live[name]
+        answer = self._ask(op.Reserve(name, count))
+        if isinstance(answer, op.Refused):
+            return False
+        self._count_fresh(answer.table[len(live.table) :])
+        live.table, live.planned = answer.table, count
+        self._check_table(live)
+        return True
+
+    def step(self, names: Iterable[str]) -> None:
+        """Compute the planned tokens of these sequences together, commit, and sample where all tokens are computed."""
+        names = tuple(names)
+        self.run.steps.append(tuple(self._chunk(self.live[name]) for name in names))
+        answer = self._ask(op.Commit(names))
+        for name, table in zip(names, answer.tables, strict=True):
+            live = self.live[name]
+            live.table, live.computed, live.planned = table, live.computed + live.planned, 0
+            if live.computed == len(live.tokens):
+                self._sample(live)
+
+    def release(self, name: str, cause: op.Cause) -> Request:
+        """Take the blocks away; the request that held them is returned, its sampled tokens stay known."""
+        live = self.live.pop(name)
+        self._ask(op.Release(name, cause))
+        self.run.counts.preemptions += cause is op.Cause.PREEMPTED
+        return live.request
+
+    def _sample(self, live: Live) -> None:
+        name, request = live.request.name, live.request
+        if len(live.tokens) == len(request.tokens):
+            self.release(name, op.Cause.FINISHED)
+            return
+        token = request.tokens[len(live.tokens)]
+        self._ask(op.Append(name, token))
+        live.tokens = self._known[name] = (*live.tokens, token)
+
+    def _chunk(self, live: Live) -> Chunk:
+        end, size = live.computed + live.planned, self.run.world.block_size
+        first, last = live.computed // size, -(-end // size)
+        self._filled.update(live.table[first:last])
+        self.run.counts.computed += live.planned
+        self.run.counts.ragged_chunks += end < len(live.tokens) and end % size > 0
+        request = live.request
+        return Chunk(request.name, live.tokens[:end], live.computed, live.table[:last], live.cached, request.namespace)
+
+    def _count_hits(self, blocks: tuple[int, ...]) -> None:
+        held = {block for other in self.live.values() for block in other.table}
+        self.run.counts.hits += len(blocks)
+        self.run.counts.free_hits += sum(block not in held for block in blocks)
+
+    def _count_fresh(self, blocks: tuple[int, ...]) -> None:
+        self.run.counts.recycles += sum(block in self._filled for block in blocks)
+
+    def _check_table(self, live: Live) -> None:
+        needed = -(-(live.computed + live.planned) // self.run.world.block_size)
+        alien = [block for block in live.table if not 0 <= block < self.run.world.blocks + 1]
+        if len(live.table) < needed or alien:
+            raise StoppedError(
+                f"the table of {live.request.name} is {live.table}; it needs {needed} blocks of the pool"
+            )
+
+    def _ask(self, operation: op.Operation) -> op.Outcome:
+        answer = _perform(self.adapter, operation)
+        if isinstance(answer, op.Failed | op.Nonsense):
+            raise StoppedError(f"{operation} was answered with {answer}")
+        if isinstance(answer, op.Refused) and not isinstance(operation, op.Admit | op.Reserve):
+            raise StoppedError(f"{operation} can't be refused")
+        return answer
+
+
+def _perform(adapter: Adapter, operation: op.Operation) -> op.Outcome:
+    """Call the manager; whatever it raises becomes an outcome here and nowhere else."""
+    try:
+        match operation:
+            case op.Admit(sequence, tokens, limit, namespace):
+                return adapter.admit(sequence, tokens, limit, namespace)
+            case op.Reserve(sequence, count):
+                return adapter.reserve(sequence, count)
+            case op.Commit(sequences):
+                return adapter.commit(sequences)
+            case op.Append(sequence, token):
+                return adapter.append(sequence, token)
+            case op.Release(sequence, cause):
+                return adapter.release(sequence, cause)
+    except Exception as error:  # a manager may raise anything
+        return op.Failed(f"{type(error).__name__}: {error}")
