@@ -85,4 +85,6 @@ class StaleIndex(ModelManager):
 def implementation(manager: type = ModelManager, name: str = "") -> Implementation:
     """`manager` as a loaded implementation that declares what the model declares."""
     named = name or manager.__name__
-    return Implementation(named, model.DECLARATION, manager, f"tests/sample_managers.py:{named}", chain_hash=reference_hash)
+    return Implementation(
+        named, model.DECLARATION, manager, f"tests/sample_managers.py:{named}", chain_hash=reference_hash
+    )

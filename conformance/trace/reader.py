@@ -66,7 +66,9 @@ class TraceReader:
     def _close(self, number: int, value: dict[str, Any], count: int) -> None:
         footer: Footer = _read(number, FOOTER, value)
         if footer.operations != count:
-            raise TraceError(f"the footer counts {_operations(footer.operations)}, but {count} are there: lines are missing or added")
+            raise TraceError(
+                f"the footer counts {_operations(footer.operations)}, but {count} are there: lines are missing or added"
+            )
         if footer.digest != self._digest.close(count, footer.verdict, footer.because):
             raise TraceError("the digest does not match: the trace was edited after it was written")
         if next(self._lines, None) is not None:
@@ -126,7 +128,9 @@ def _read(number: int, shape: Any, value: dict[str, Any]) -> Any:
 
 def _numbered(line: int, record: Record, expected: int) -> Record:
     if record.number != expected:
-        raise TraceError(f"line {line} holds operation {record.number} where {expected} is due: lines were reordered or lost")
+        raise TraceError(
+            f"line {line} holds operation {record.number} where {expected} is due: lines were reordered or lost"
+        )
     return record
 
 

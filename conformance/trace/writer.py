@@ -10,7 +10,7 @@ from kvspec.conformance.hash_check import check_hash
 from kvspec.conformance.lockstep import Lockstep
 from kvspec.conformance.program import Counterexample, Program, run
 from kvspec.conformance.trace.digest import Digest
-from kvspec.conformance.trace.encoding import DECLARATION, OPERATION, WORLD
+from kvspec.conformance.trace.encoding import OPERATION, WORLD
 from kvspec.conformance.trace.format import FOOTER, FORMAT, HEADER, RECORD, WITHOUT_OPERATIONS, Footer, Header, Record
 from kvspec.impl.adapter import Implementation
 from kvspec.spec import __version__ as SPEC

@@ -1,0 +1,48 @@
+"""From a counterexample in memory to what is shown of it: it is run once more, stored, and read back."""
+
+import tempfile
+from pathlib import Path
+
+from kvspec.conformance.lockstep import CannotCreate
+from kvspec.conformance.program import Counterexample
+from kvspec.conformance.render.moments import Story, tell
+from kvspec.conformance.render.table import plain, render_story
+from kvspec.conformance.trace.reader import read_trace
+from kvspec.conformance.trace.writer import NotRepeatable, write_trace
+from kvspec.impl.adapter import Implementation
+from rich.console import RenderableType
+from rich.text import Text
+
+
+def story_of(found: Counterexample, implementation: Implementation, seed: int = 0) -> Story:
+    """Run the counterexample once more and tell it.  Raises NotRepeatable, lockstep.CannotCreate."""
+    with tempfile.TemporaryDirectory() as folder:
+        return tell(read_trace(write_trace(Path(folder) / "trace.ndjson", implementation, found, seed)))
+
+
+def render_counterexample(
+    found: Counterexample,
+    implementation: Implementation,
+    trace_path: Path | None = None,
+    seed: int = 0,
+) -> RenderableType:
+    """The table of a counterexample; read from `trace_path` if that exists, else run once more."""
+    trace = str(trace_path) if trace_path else "TRACE"
+    if trace_path and trace_path.exists():
+        return render_story(tell(read_trace(trace_path)), trace)
+    try:
+        return render_story(story_of(found, implementation, seed), trace)
+    except (NotRepeatable, CannotCreate) as error:
+        violation = found.violation
+        return Text(f"VIOLATES  {violation.clause}  {violation.because}\n  {error}")
+
+
+def plain_counterexample(
+    found: Counterexample,
+    implementation: Implementation,
+    trace_path: Path | None = None,
+    seed: int = 0,
+    width: int = 100,
+) -> str:
+    """The same as plain text."""
+    return plain(render_counterexample(found, implementation, trace_path, seed), width)

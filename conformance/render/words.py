@@ -1,0 +1,61 @@
+"""Operations, outcomes and snapshots in few words, for tables and pictures."""
+
+from collections.abc import Callable, Iterable
+
+from kvspec.spec import operations as op
+
+ENOUGH = 1 << 20  # a limit that never bites
+
+
+def spoken(operation: op.Operation) -> str:
+    """What was asked: ``admit A [7 7]``."""
+    if isinstance(operation, op.Admit):
+        limit = f" limit {operation.limit}" if operation.limit < min(ENOUGH, len(operation.tokens)) else ""
+        namespace = f" in {operation.namespace}" if operation.namespace else ""
+        return f"admit {operation.sequence} {numbers(operation.tokens)}{limit}{namespace}"
+    if isinstance(operation, op.Reserve):
+        return f"reserve {operation.sequence} {operation.count}"
+    if isinstance(operation, op.Commit):
+        return f"commit {' '.join(operation.sequences)}"
+    if isinstance(operation, op.Append):
+        return f"append {operation.sequence} {operation.token}"
+    return f"release {operation.sequence} {operation.cause}"
+
+
+def answered(outcome: op.Outcome) -> str:
+    """What came back: ``table [0 1], 2 cached``."""
+    return _ANSWERS[type(outcome)](outcome)  # type: ignore[arg-type]
+
+
+def numbers(values: Iterable[object]) -> str:
+    """``[7 7 9]``"""
+    return f"[{' '.join(map(str, values))}]"
+
+
+def _admitted(outcome: op.Admitted) -> str:
+    return f"table {numbers(outcome.table)}" + (f", {outcome.cached} cached" if outcome.cached else "")
+
+
+def _failed(outcome: op.Failed) -> str:
+    return f"{'yes, then ' if outcome.promised else ''}raised {outcome.error}"
+
+
+def _committed(outcome: op.Committed) -> str:
+    return "table " + " ".join(map(numbers, outcome.tables))
+
+
+_ANSWERS: dict[type, Callable[..., str]] = {
+    op.Admitted: _admitted,
+    op.Reserved: lambda outcome: f"table {numbers(outcome.table)}",
+    op.Committed: _committed,
+    op.Appended: lambda outcome: "done",
+    op.Released: lambda outcome: "done",
+    op.Refused: lambda outcome: f"refused, {outcome.reason.replace('_', ' ')}",
+    op.Failed: _failed,
+    op.Nonsense: lambda outcome: outcome.answer,
+}
+
+
+def plural(count: int, word: str) -> str:
+    """``1 block``, ``2 blocks``."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
