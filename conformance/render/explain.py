@@ -38,7 +38,7 @@ def because(story: Story) -> list[str]:
     if block is not None:
         lines += history(story, block)
     if missed_block(story) is not None:
-        lines.append(f"block {block} still holds the K/V that was missed")
+        lines.append(f"before operation {len(story.moments)}, block {block} held the K/V that was missed")
     return lines
 
 
@@ -64,15 +64,8 @@ def missed_block(story: Story) -> int | None:
         return None
     state = story.before
     wanted = story.moments[-1].state.prefixes.spell(sequence.prefixes[last])
-    return min(
-        (
-            block
-            for prefix, blocks in state.copies.items()
-            if state.prefixes.spell(prefix) == wanted
-            for block in blocks
-        ),
-        default=None,
-    )
+    intact = (blocks for prefix, blocks in state.copies.items() if state.prefixes.spell(prefix) == wanted)
+    return min((block for blocks in intact for block in blocks), default=None)
 
 
 def history(story: Story, block: int) -> list[str]:
@@ -108,9 +101,8 @@ def _answers_again(moment: Moment, block: int, holders: set[str]) -> list[str]:
     others = sorted(set(held_by(moment.state, block)) & holders)
     if free is None or block not in free or not others:
         return []
-    return [
-        f"block {block} is in the free list, but {' and '.join(others)} still {'holds' if len(others) == 1 else 'hold'} it"
-    ]
+    verb = "holds" if len(others) == 1 else "hold"
+    return [f"block {block} is in the free list, but {' and '.join(others)} still {verb} it"]
 
 
 # What was required ------------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def optional(entry: Codec) -> Codec:
 
 
 class Shape:
-    """A dataclass as a JSON object; `codecs` name its fields, in order.  `sparse`: fields that are None are left out."""
+    """A dataclass as a JSON object; `codecs` name its fields, in order.  `sparse`: a field that is None is left out."""
 
     def __init__(self, kind: type, codecs: dict[str, Codec], sparse: bool = False) -> None:
         self.kind, self.codecs, self.sparse = kind, codecs, sparse

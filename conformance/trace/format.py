@@ -35,8 +35,8 @@ class Header:
     """Where a trace comes from.
 
     `implementation`: the name of the manager.  `target`: how it was loaded.  `muted`: clauses that were noted only.
-    `shortest`: proved to be the shortest program of its world.  `chain_hash`: the name of the chain hash if it is a known
-    one, so that the trace can be judged by itself.  `snapshot`: of the manager before the first operation.
+    `shortest`: proved to be the shortest program of its world.  `chain_hash`: the name of the chain hash if it is a
+    known one, so that the trace can be judged by itself.  `snapshot`: of the manager before the first operation.
     """
 
     format: int

@@ -10,10 +10,10 @@ from kvspec.conformance.lockstep import key_function
 from kvspec.conformance.trace.format import WITHOUT_OPERATIONS, Header, Record, TraceError
 from kvspec.conformance.trace.reader import stream_trace
 from kvspec.conformance.trace.writer import KNOWN_HASH
-from kvspec.impl.adapter import Implementation
+from kvspec.impl.adapter import Adapter, Implementation
 from kvspec.spec import model
 from kvspec.spec.judge import Illegal, Violation, advance, begin
-from kvspec.spec.state import State
+from kvspec.spec.state import State, World
 
 NEEDS_HASH = frozenset({"INDEX-CHAIN", "NANO-ORDER"})  # cannot be judged where the chain hash is unknown
 
@@ -27,18 +27,14 @@ class Judgement:
     violation: Violation | None
 
 
-class Replayed(Exception):
-    """Never raised by kvspec itself: recorded traces have no manager to call."""
-
-
 def recorded_implementation(header: Header) -> Implementation:
     """The implementation as far as a trace tells: its declaration and, where known, its chain hash."""
     chain_hash = reference_hash if header.chain_hash == KNOWN_HASH else None
     return Implementation(header.implementation, header.declaration, _no_manager, header.target, chain_hash=chain_hash)
 
 
-def _no_manager(world: object) -> object:
-    raise Replayed(f"a trace has no manager for {world}")
+def _no_manager(world: World) -> Adapter:
+    raise TypeError(f"a trace has no manager for {world}")
 
 
 def opening_state(header: Header) -> State:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kvspec import spec
 from kvspec.conformance.contexts import CONTEXTS
 from kvspec.conformance.trace.digest import Digest
 from kvspec.conformance.trace.encoding import EncodingError
@@ -21,7 +22,6 @@ from kvspec.conformance.trace.format import (
     Trace,
     TraceError,
 )
-from kvspec.spec import __version__ as SPEC
 from kvspec.spec.clauses import CLAUSES
 
 
@@ -66,9 +66,8 @@ class TraceReader:
     def _close(self, number: int, value: dict[str, Any], count: int) -> None:
         footer: Footer = _read(number, FOOTER, value)
         if footer.operations != count:
-            raise TraceError(
-                f"the footer counts {_operations(footer.operations)}, but {count} are there: lines are missing or added"
-            )
+            counted = _operations(footer.operations)
+            raise TraceError(f"the footer counts {counted}, but {count} are there: lines are missing or added")
         if footer.digest != self._digest.close(count, footer.verdict, footer.because):
             raise TraceError("the digest does not match: the trace was edited after it was written")
         if next(self._lines, None) is not None:
@@ -128,18 +127,17 @@ def _read(number: int, shape: Any, value: dict[str, Any]) -> Any:
 
 def _numbered(line: int, record: Record, expected: int) -> Record:
     if record.number != expected:
-        raise TraceError(
-            f"line {line} holds operation {record.number} where {expected} is due: lines were reordered or lost"
-        )
+        found = f"line {line} holds operation {record.number} where {expected} is due"
+        raise TraceError(f"{found}: lines were reordered or lost")
     return record
 
 
 def _check_version(value: dict[str, Any]) -> None:
     if value.get("format") != FORMAT:
         raise TraceError(f"the trace has format {value.get('format')!r}; this kvspec reads format {FORMAT}")
-    spec = value.get("spec")
-    if _release(spec) != _release(SPEC):
-        raise TraceError(f"the trace was judged by spec {spec!r}; this is spec {SPEC}: record it again")
+    judged_by = value.get("spec")
+    if _release(judged_by) != _release(spec.__version__):
+        raise TraceError(f"the trace was judged by spec {judged_by!r}, this is {spec.__version__}: record it again")
 
 
 def _release(version: object) -> str:

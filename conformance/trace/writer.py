@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from kvspec import spec
 from kvspec.conformance.hash_check import check_hash
 from kvspec.conformance.lockstep import Lockstep
 from kvspec.conformance.program import Counterexample, Program, run
@@ -13,7 +14,6 @@ from kvspec.conformance.trace.digest import Digest
 from kvspec.conformance.trace.encoding import OPERATION, WORLD
 from kvspec.conformance.trace.format import FOOTER, FORMAT, HEADER, RECORD, WITHOUT_OPERATIONS, Footer, Header, Record
 from kvspec.impl.adapter import Implementation
-from kvspec.spec import __version__ as SPEC
 from kvspec.spec.judge import Violation
 from kvspec.spec.operations import Operation, Outcome
 from kvspec.spec.state import Snapshot, World
@@ -21,12 +21,12 @@ from kvspec.spec.state import Snapshot, World
 KNOWN_HASH = "xxh64"  # nano-vllm's chain hash, the one that ``hash_check.reference_hash`` computes
 
 
-class NotRepeatable(Exception):
+class NotRepeatable(Exception):  # noqa: N818 - a finding, as lockstep.CannotCreate
     """The implementation does not break the same clause when the program runs again."""
 
 
 class TraceWriter:
-    """Writes one trace; `add` per operation, then `close` with the verdict.  Without `close` the trace has no footer."""
+    """Writes one trace: `add` per operation, then `close` with the verdict; without `close` there is no footer."""
 
     def __init__(self, file: BinaryIO, header: Header) -> None:
         self._file, self._digest, self._count = file, Digest(), 0
@@ -73,7 +73,7 @@ def header_of(
     """The header of a trace of `implementation`."""
     return Header(
         FORMAT,
-        SPEC,
+        spec.__version__,
         slug,
         implementation.name,
         implementation.target,
