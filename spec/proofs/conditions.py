@@ -23,6 +23,7 @@ from .terms import (
     Map,
     Terms,
     any_ledger,
+    constantly,
     first_ledger,
     for_all,
     prompt,
@@ -35,7 +36,7 @@ StepText = Callable[..., Step]
 
 @dataclass(frozen=True)
 class Text:
-    """The text that is proved: steps with the letters of their arguments, and invariants; a planted fault is another one."""
+    """The text that is proved: steps with the letters of their arguments, and invariants."""
 
     steps: dict[str, tuple[StepText, str]]
     invariants: dict[str, Invariant]
@@ -80,7 +81,7 @@ TRIGGERS: dict[str, Callable[..., tuple[Any, ...]]] = {
     "UNCOMPUTED-PRIVATE": lambda z, s, t: (z.table[s][t],),
 }
 
-# What the steps must ensure: hit soundness, no write to a shared block, and the rest.  A text without one is incomplete.
+# What the steps must ensure: right hits, no write to a shared block, and the rest.  A text without one is incomplete.
 ENSURED = (
     ("take", "FRESH"),
     ("claim", "CONTENT"),
@@ -131,17 +132,22 @@ def perform(text: Text, name: str, logic: Terms) -> Performed:
     return Performed(z, step, z.after(step), premises)
 
 
-def step_conditions(text: Text, logic: Terms | None = None) -> Iterator[Condition]:
+def step_conditions(text: Text) -> Iterator[Condition]:
     """Each step keeps each invariant, and what it ensures is certain."""
-    logic = logic or Terms()
     for name in text.steps:
-        done = perform(text, name, logic)
+        done = perform(text, name, Terms())
         for slug in slugs(text):
-            yield _kept(text, f"{name} keeps {slug}", name, slug, done.premises, done.after, logic)
-        ensured = list(done.step.ensures) + [slug for step, slug in ENSURED if step == name]
-        for slug in dict.fromkeys(ensured):
-            goal = done.step.ensures.get(slug)
-            yield Condition(f"{name} ensures {slug}", name, slug, done.premises, goal)
+            yield step_condition(text, done, f"{name} keeps {slug}")
+        for slug in dict.fromkeys([*done.step.ensures, *(slug for step, slug in ENSURED if step == name)]):
+            yield step_condition(text, done, f"{name} ensures {slug}")
+
+
+def step_condition(text: Text, done: Performed, name: str) -> Condition:
+    """The condition of a step with this name: `<step> keeps <slug>` or `<step> ensures <slug>`."""
+    subject, kind, slug = name.split()
+    if kind == "ensures":
+        return Condition(name, subject, slug, done.premises, done.step.ensures.get(slug))
+    return _kept(text, name, subject, slug, done.premises, done.after, Terms())
 
 
 def _kept(
@@ -153,15 +159,16 @@ def _kept(
 
 def base_conditions(text: Text) -> Iterator[Condition]:
     """The state before the first operation has every invariant."""
+    z, empty = first_ledger()
     for slug in slugs(text):
-        yield _kept(text, f"the first state has {slug}", "first state", slug, BASIS, first_ledger(), Terms())
+        yield _kept(text, f"the first state has {slug}", "first state", slug, (*BASIS, *empty), z, Terms())
 
 
 def prompt_conditions(text: Text) -> Iterator[Condition]:
     """A sequence may get another prompt (append, or admission after a preemption) as long as computed entries agree."""
     longer, z = z3.Function("longer", INT, INT, PREFIX), any_ledger()
     s, t = z3.Ints("any_s any_t")
-    agree = z3.Implies(z3.And(0 <= t, t < z.computed[s]), longer(s, t) == prompt(s, t))
+    agree = z3.Implies(z3.And(t >= 0, t < z.computed[s]), longer(s, t) == prompt(s, t))
     agreement = (for_all([s, t], agree, longer(s, t)), well_formed(longer))
     premises = (*BASIS, *agreement, *all_invariants(text, z, Terms()))
     for slug in slugs(text):
@@ -170,14 +177,15 @@ def prompt_conditions(text: Text) -> Iterator[Condition]:
 
 def forget_conditions(text: Text) -> Iterator[Condition]:
     """What is left of a sequence whose table is empty may be dropped (``ledger.Ledger.forget``)."""
-    z, o, row = any_ledger(), ARGUMENTS["o"], z3.K(INT, z3.IntVal(NONE))
+    z, o = any_ledger(), ARGUMENTS["o"]
+    row, row_is_empty = constantly("empty_row", z3.IntVal(NONE))
     after = z.but(
         position=Map(z3.Store(z.position.term, o, row)),
         table=Map(z3.Store(z.table.term, o, row)),
         length=z.length.set((o,), z3.IntVal(0)),
         computed=z.computed.set((o,), z3.IntVal(0)),
     )
-    premises = (*BASIS, *all_invariants(text, z, Terms()), z.length[o] == 0)
+    premises = (*BASIS, row_is_empty, *all_invariants(text, z, Terms()), z.length[o] == 0)
     for slug in slugs(text):
         yield _kept(text, f"forget keeps {slug}", "forget", slug, premises, after, Terms())
 

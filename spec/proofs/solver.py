@@ -1,17 +1,14 @@
 """Asking the solvers: one condition, one fresh solver, limited by work (`rlimit`) and not by time.
 
-Each condition is solved from its SMT-LIB text, which is also what is exported for a second solver; so its verdict depends
-neither on the machine's load nor on what was asked before.
+Each condition is solved from its SMT-LIB text, which is also what is exported for a second solver; so its verdict
+depends neither on the machine's load nor on what was asked before.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 import z3
-
-from .conditions import Condition
 
 # The triggers were found with this version; another one may need others, and then says "not proved".
 PINNED_Z3 = "5.4.1"
@@ -27,6 +24,7 @@ class Verdict(StrEnum):
     WITNESS = "witness found"
     NOT_PROVED = "not proved"
     MISSING = "missing"
+    NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,16 @@ class Answer:
     said: str
     work: int
     seconds: float
+
+
+def versions() -> str:
+    """Which z3 this is, and whether it is the one that the triggers were found with."""
+    found = z3.get_version_string()
+    if found == PINNED_Z3:
+        return f"z3 {found}"
+    return (
+        f"z3 {found}; the triggers were found with {PINNED_Z3}, so a condition that is not proved may be this version's"
+    )
 
 
 def solve(script: str, work_limit: int = WORK_LIMIT, quantified: bool = True) -> Answer:

@@ -1,8 +1,8 @@
-"""The symbolic reading of ``steps``: the same text over SMT terms, for any number of blocks, sequences and table entries.
+"""The symbolic reading of ``steps``: the same text over SMT terms, for all numbers of blocks, sequences and entries.
 
-Blocks, sequences, table indices, keys and the content of a block are integers.  A prefix is a list of contents.  A *group*
-is a finite set of integers: a sort of its own with `member`, `put`, `drop` and `size`, so that ``FINITE_SETS`` states
-facts about finite sets only and has an intended model.
+Blocks, sequences, table indices, keys and the content of a block are integers.  A prefix is a list of contents.  A
+*group* is a finite set of integers: a sort of its own with `member`, `put`, `drop` and `size`, so that ``FINITE_SETS``
+states facts about finite sets only and has an intended model.
 """
 
 from collections.abc import Callable
@@ -113,17 +113,18 @@ class Group:
         return member(self.term, name)
 
     def set(self, keys: tuple[Any, ...], value: Any) -> "Group":
-        """The group with `keys[0]` put in or dropped."""
-        return Group(z3.If(value, put(self.term, keys[0]), drop(self.term, keys[0])) if not _plain(value) else
-                     put(self.term, keys[0]) if z3.is_true(value) else drop(self.term, keys[0]))
-
-
-def _plain(value: Any) -> bool:
-    return z3.is_true(value) or z3.is_false(value)
+        """The group with `keys[0]` put in or dropped; the text only ever says which."""
+        return Group(put(self.term, keys[0]) if z3.is_true(value) else drop(self.term, keys[0]))
 
 
 _ROW = z3.ArraySort(INT, INT)
-SORTS = dict.fromkeys(FIELDS, INT) | {"used": BOOL, "identity": PREFIX, "owners": GROUP, "position": _ROW, "table": _ROW}
+SORTS = dict.fromkeys(FIELDS, INT) | {
+    "used": BOOL,
+    "identity": PREFIX,
+    "owners": GROUP,
+    "position": _ROW,
+    "table": _ROW,
+}
 
 
 class Ledger:
@@ -149,19 +150,30 @@ def any_ledger(mark: str = "") -> Ledger:
     return Ledger(**{name: Map(z3.Array(name + mark, INT, SORTS[name])) for name in FIELDS})
 
 
-def first_ledger() -> Ledger:
-    """The ledger before the first operation: nothing in use, nothing stored."""
-    row = z3.K(INT, z3.IntVal(NONE))
+def constantly(name: str, value: Any) -> tuple[Any, Any]:
+    """A map that has `value` everywhere, and the statement that it has; cvc5 cannot read z3's constant arrays."""
+    array, key = z3.Array(name, INT, value.sort()), z3.Int("any_key")
+    return array, for_all([key], array[key] == value, array[key])
+
+
+def first_ledger() -> tuple[Ledger, tuple[Any, ...]]:
+    """The ledger before the first operation, nothing in use and nothing stored; and the statements that it is so."""
+    row, row_is_empty = constantly("empty_row", z3.IntVal(NONE))
     start = dict.fromkeys(FIELDS, z3.IntVal(NONE)) | dict.fromkeys(("references", "length", "computed"), z3.IntVal(0))
     start |= {"used": z3.BoolVal(False), "identity": PREFIX.nothing, "owners": nobody, "position": row, "table": row}
-    return Ledger(**{name: Map(z3.K(INT, start[name])) for name in FIELDS})
+    maps = {name: constantly(name, start[name]) for name in FIELDS}
+    return Ledger(**{name: Map(array) for name, (array, _) in maps.items()}), (
+        row_is_empty,
+        *(fact for _, fact in maps.values()),
+    )
 
 
 class Terms:
     """SMT terms as the algebra of ``steps``; `prompts(o, t)` is the prefix of `o` up to and including block t."""
 
     true, false, nothing = z3.BoolVal(True), z3.BoolVal(False), PREFIX.nothing
-    integer, all, no, implies, choose = z3.IntVal, z3.And, z3.Not, z3.Implies, z3.If
+    integer, all, no = staticmethod(z3.IntVal), staticmethod(z3.And), staticmethod(z3.Not)
+    implies, choose = staticmethod(z3.Implies), staticmethod(z3.If)
     chain, hash_of, last, before = chain, hash_of, PREFIX.last, PREFIX.before
 
     def __init__(self, prompts: Callable[..., Any] = prompt) -> None:
@@ -175,11 +187,11 @@ class Terms:
     @staticmethod
     def is_block(block: Any) -> Any:
         """Is this a block of the pool?"""
-        return z3.And(0 <= block, block < POOL_SIZE)
+        return z3.And(block >= 0, block < POOL_SIZE)
 
 
 def unrolled(o: Any, t: Any, prompts: Callable[..., Any] = prompt) -> Any:
-    """Ghost instance: the prompt of `o` up to block `t` extends the one before, and its hash is chained to that one's."""
+    """Ghost instance: the prompt of `o` up to block `t` extends the one before, and so does its hash."""
     whole, shorter = prompts(o, t), z3.If(t == 0, PREFIX.nothing, prompts(o, t - 1))
     chained = hash_of(whole) == chain(z3.If(t == 0, NONE, hash_of(prompts(o, t - 1))), PREFIX.last(whole))
     return z3.Implies(t >= 0, z3.And(PREFIX.before(whole) == shorter, chained))
