@@ -1,0 +1,148 @@
+"""Adapters for managers in the style of nano-vllm, chosen by looking at the class."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from kvspec.impl.adapter import Implementation
+from kvspec.impl.errors import ImplementationError, LoadError
+from kvspec.impl.nano_vllm import shapes
+from kvspec.impl.nano_vllm.adapter import NanoAdapter, Plan
+from kvspec.impl.nano_vllm.early import EarlyAdapter, LayoutAdapter, RenamedAdapter
+from kvspec.impl.nano_vllm.late import LateAdapter, LateTokensAdapter
+from kvspec.impl.nano_vllm.managers import constructed, constructor_of
+from kvspec.impl.nano_vllm.sequences import MakeSequence, fits, sequence_maker
+from kvspec.impl.nano_vllm.shapes import SHAPES, Shape
+from kvspec.impl.nano_vllm.sight import Sight
+from kvspec.impl.nano_vllm.weak_hash import chain_hash_of, namespace_of, weak_twin
+from kvspec.spec.declaration import Declaration
+from kvspec.spec.state import World
+
+ADAPTERS: dict[str, type[NanoAdapter]] = {
+    shapes.LATE.name: LateAdapter,
+    shapes.LATE_TOKENS.name: LateTokensAdapter,
+    shapes.EARLY.name: EarlyAdapter,
+    shapes.LAYOUT.name: LayoutAdapter,
+    shapes.RENAMED.name: RenamedAdapter,
+}
+
+_SIZES = (2, 4, 8, 16, 32, 64, 128, 256)
+
+
+def implementation_of(
+    cls: type, target: str = "", source: str = "", sequences: tuple[type, ...] = ()
+) -> Implementation:
+    """The implementation of a manager class in one of the known shapes.
+
+    `sequences`: classes of sequences to try, besides those that the manager's module names.  Raises LoadError if the shape
+    is not known, or no manager can be constructed.
+    """
+    shape = shapes.shape_of(cls)
+    if shape is None:
+        raise LoadError(why_no_shape(cls))
+    factory = _Factory(cls, shape, _own_sequence(cls, sequences))
+    smallest, largest = _block_sizes(factory)
+    trial = factory(World(4, smallest))
+    return Implementation(
+        name=cls.__name__,
+        declaration=_declared(cls, shape, trial.manager, smallest, largest),
+        create=factory,
+        target=target,
+        source=source,
+        shape=f"{shape.name}; {factory.spoken(smallest)}",
+        chain_hash=chain_hash_of(cls),
+    )
+
+
+class _Factory:
+    """Makes adapters: what depends on the block size or the hash only is found once."""
+
+    def __init__(self, cls: type, shape: Shape, sequence: type | None) -> None:
+        self._cls, self._shape, self._sequence = cls, shape, sequence
+        self._construct = constructor_of(cls)
+        self._makers: dict[int, tuple[MakeSequence, str]] = {}
+        self._twin: type | None = None
+        renamed = shape is shapes.RENAMED
+        self._spelling: dict[str, Any] = {
+            "grow": "allocate_block_for_decode" if renamed else shapes.grow_name(cls),
+            "publish": shapes.publish_name(cls) if shape.needs[-1] == shapes.LATE.needs[-1] else "commit",
+            "asks_with_sequence": renamed or shapes.required(cls, "can_append") > 0,
+        }
+        if renamed and sequence is None:
+            raise LoadError(f"{cls.__name__} works on requests of its own, but its module names no such class.")
+
+    def __call__(self, world: World) -> NanoAdapter:
+        """A fresh manager behind its adapter.  Raises ImplementationError if the manager refuses the world."""
+        cls = self._weak() if world.weak_hash else self._cls
+        manager = constructed(self._construct, cls, world)
+        make = self._maker(world.block_size)[0]
+        plan = Plan(make, Sight(manager), world.block_size, **self._spelling)
+        return ADAPTERS[self._shape.name](manager, plan)
+
+    def spoken(self, block_size: int) -> str:
+        """Which class of sequences is used."""
+        return self._maker(block_size)[1]
+
+    def _maker(self, block_size: int) -> tuple[MakeSequence, str]:
+        if block_size not in self._makers:
+            self._makers[block_size] = sequence_maker(self._sequence, block_size)
+        return self._makers[block_size]
+
+    def _weak(self) -> type:
+        if self._twin is None:
+            self._twin = weak_twin(self._cls)
+        if self._twin is None:
+            raise ImplementationError(f"{self._cls.__name__} shows no chain hash that could be replaced by a weak one.")
+        return self._twin
+
+
+def _own_sequence(cls: type, others: tuple[type, ...]) -> type | None:
+    """The engine's own class of sequences, if the manager's module or one of `others` gives it."""
+    named = namespace_of(cls)
+    likely = [named.get("Sequence"), named.get("Request"), *others, *named.values()]
+    return next((found for found in likely if fits(found)), None)
+
+
+def _block_sizes(factory: Callable[[World], NanoAdapter]) -> tuple[int, int]:
+    """The smallest and the largest block size that the constructor accepts, as far as it matters here."""
+    refusals = []
+    for size in _SIZES:
+        try:
+            factory(World(4, size))
+        except ImplementationError as error:
+            refusals.append(str(error))
+            continue
+        return size, _largest(factory, size) if refusals else Declaration("").largest_block_size
+    raise LoadError(f"No manager can be constructed: {refusals[0]}. If it needs more, write an adapter (`kvspec init`).")
+
+
+def _largest(factory: Callable[[World], NanoAdapter], size: int) -> int:
+    try:
+        factory(World(4, 2 * size))
+    except ImplementationError:
+        return size
+    return Declaration("").largest_block_size
+
+
+def _declared(cls: type, shape: Shape, manager: object, smallest: int, largest: int) -> Declaration:
+    late = shape is shapes.LATE
+    profiles = shape.declaration.profiles | ({"hash"} if late and chain_hash_of(cls) else set())
+    return replace(
+        shape.declaration,
+        name=cls.__name__,
+        profiles=frozenset(profiles),
+        smallest_block_size=smallest,
+        largest_block_size=largest,
+        nano_vllm_order=late and shapes.keeps_nano_vllm_order(manager),
+    )
+
+
+def why_no_shape(cls: type) -> str:
+    """The message for a class that has none of the known shapes: what is missing for each."""
+    lines = [f"{cls.__name__} is not a block manager of a shape that is known here."]
+    for shape in SHAPES:
+        missing = shape.missing(cls)
+        lacks = f"lacks {', '.join(missing)}" if missing else "the calls are there, but take other arguments"
+        lines.append(f"  {shape.name}: {lacks}")
+    lines.append("Write an adapter with the five operations: `kvspec init` writes the frame.")
+    return "\n".join(lines)
