@@ -1,0 +1,67 @@
+"""The functional model of the specification behind the adapter protocol, so that every engine can run it: ``--impl model``."""
+
+import struct
+
+import xxhash
+
+from kvspec.impl.adapter import Implementation
+from kvspec.spec import model
+from kvspec.spec import operations as op
+from kvspec.spec.state import Snapshot, World
+
+
+def chain_hash(tokens: tuple[int, ...], prefix: int | None) -> int:
+    """nano-vllm's chain hash: xxh64 over the parent hash and the tokens, each as 8 little-endian bytes."""
+    head = b"" if prefix is None else struct.pack("<Q", prefix)
+    return xxhash.xxh64_intdigest(head + struct.pack(f"<{len(tokens)}q", *tokens))
+
+
+def weak_hash(tokens: tuple[int, ...], prefix: int | None) -> int:
+    """A chain hash with three values."""
+    return (sum(tokens) + len(tokens) * (prefix or 0)) % 3
+
+
+class ModelAdapter:
+    """One model in one world; the state is immutable, so a copy shares it."""
+
+    def __init__(self, world: World) -> None:
+        self.model = model.start(world, weak_hash if world.weak_hash else chain_hash)
+
+    def _perform(self, operation: op.Operation) -> op.Outcome:
+        self.model, outcome = model.perform(self.model, operation)
+        return outcome
+
+    def admit(self, sequence: str, tokens: tuple[int, ...], limit: int, namespace: str) -> op.Outcome:
+        """See ``impl.adapter.Adapter``."""
+        return self._perform(op.Admit(sequence, tokens, limit, namespace))
+
+    def reserve(self, sequence: str, count: int) -> op.Outcome:
+        """See ``impl.adapter.Adapter``."""
+        return self._perform(op.Reserve(sequence, count))
+
+    def commit(self, sequences: tuple[str, ...]) -> op.Outcome:
+        """See ``impl.adapter.Adapter``."""
+        return self._perform(op.Commit(sequences))
+
+    def append(self, sequence: str, token: int) -> op.Outcome:
+        """See ``impl.adapter.Adapter``."""
+        return self._perform(op.Append(sequence, token))
+
+    def release(self, sequence: str, cause: str) -> op.Outcome:
+        """See ``impl.adapter.Adapter``."""
+        return self._perform(op.Release(sequence, op.Cause(cause)))
+
+    def snapshot(self) -> Snapshot:
+        """Everything."""
+        return model.snapshot(self.model)
+
+    def copy(self) -> "ModelAdapter":
+        """An independent adapter in the same state."""
+        other = ModelAdapter.__new__(ModelAdapter)
+        other.model = self.model
+        return other
+
+
+MODEL = Implementation(
+    "model", model.DECLARATION, ModelAdapter, target="model", source="spec/model.py", shape="functional", chain_hash=chain_hash
+)

@@ -1,0 +1,89 @@
+"""Campaigns decide by seed alone, find what is planted, shrink it, and do not let one fault hide another."""
+
+from typing import Any
+
+import pytest
+
+from kvspec.conformance.campaign import run_campaign
+from kvspec.conformance.contexts import CONTEXTS
+from kvspec.conformance.program import others_muted, run
+from kvspec.conformance.shrink import shrink
+from kvspec.conformance.state_machine import run_machine
+from kvspec.impl.adapter import Implementation
+from kvspec.impl.model_adapter import MODEL, ModelAdapter
+from kvspec.spec import operations as op
+from kvspec.spec.clauses import CLAUSES
+from kvspec.spec.declaration import Declaration
+
+SURVIVABLE = frozenset(slug for slug, clause in CLAUSES.items() if clause.survivable)
+
+
+class Liar(ModelAdapter):
+    """Two faults: it claims one cached block too many when it can, and refuses every third admission."""
+
+    asked = 0
+
+    def admit(self, *request: Any) -> op.Outcome:
+        self.asked += 1
+        if self.asked % 3 == 0:
+            return op.Refused()
+        outcome = super().admit(*request)
+        size = self.model.world.block_size
+        if isinstance(outcome, op.Admitted) and outcome.reserved > size:
+            return op.Admitted(outcome.cached + size, outcome.reserved - size, outcome.table)
+        return outcome
+
+
+LIAR = Implementation("liar", MODEL.declaration, Liar, chain_hash=MODEL.chain_hash)
+
+
+@pytest.mark.parametrize("name", [name for name, context in CONTEXTS.items() if not context.possible(MODEL.declaration)])
+def test_everything_worth_seeing_happens(name: str) -> None:
+    counts = run_campaign(MODEL, CONTEXTS[name], seed=1, programs=300).counts
+    assert all(counts[what] > 0 for what in ("hits", "free_hits", "recycles", "refusals", "preemptions")), counts
+
+
+def test_the_seed_decides() -> None:
+    first, again, other = (run_campaign(MODEL, CONTEXTS["chunked"], seed, 60).counts for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_one_fault_does_not_hide_the_other() -> None:
+    assert {"CONTENT", "NO-MEANS-NO"} <= run_campaign(LIAR, CONTEXTS["steps"], seed=3, programs=300).found.keys()
+
+
+def test_shrinking_keeps_the_clause_and_ends_with_the_breach() -> None:
+    found = run_campaign(LIAR, CONTEXTS["steps"], seed=3, programs=300).found
+    for clause in ("CONTENT", "NO-MEANS-NO"):
+        short = shrink(LIAR, found[clause])
+        lockstep, violation = run(LIAR, short.program, short.muted)
+        assert violation == short.violation
+        assert violation.clause == clause
+        assert len(lockstep.operations) == len(short.program.operations)
+
+
+def test_shrinking_reaches_the_shortest_programs() -> None:
+    found = run_campaign(LIAR, CONTEXTS["steps"], seed=3, programs=300).found
+    assert len(shrink(LIAR, found["CONTENT"]).program.operations) == 1
+    assert len(shrink(LIAR, found["NO-MEANS-NO"]).program.operations) == 5  # admit and release twice, and the third admit
+
+
+def test_hypothesis_finds_and_shrinks() -> None:
+    found = run_machine(LIAR, CONTEXTS["steps"], number=1, examples=200, muted=SURVIVABLE)
+    assert found
+    assert found.violation.clause == "CONTENT"
+    assert len(found.program.operations) <= 2
+    assert run_machine(MODEL, CONTEXTS["chunked"], number=1, examples=50, muted=SURVIVABLE) is None
+
+
+def test_muting_is_per_clause() -> None:
+    assert "TWIN" not in others_muted("TWIN")
+    assert "FIFO" in others_muted("TWIN")
+    assert "CONTENT" not in others_muted("TWIN")
+
+
+def test_contexts_say_why_they_cannot_be_tried() -> None:
+    early = Declaration("early", same_step_hit=True)
+    assert "committed as a whole" in str(CONTEXTS["chunked"].possible(early))
+    assert "no namespaces" in str(CONTEXTS["namespace"].possible(early))
+    assert CONTEXTS["steps"].possible(early) is None
