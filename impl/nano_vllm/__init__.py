@@ -113,7 +113,9 @@ def _block_sizes(factory: Callable[[World], NanoAdapter]) -> tuple[int, int]:
             refusals.append(str(error))
             continue
         return size, _largest(factory, size) if refusals else Declaration("").largest_block_size
-    raise LoadError(f"No manager can be constructed: {refusals[0]}. If it needs more, write an adapter (`kvspec init`).")
+    raise LoadError(
+        f"No manager can be constructed: {refusals[0]}. If it needs more, write an adapter (`kvspec init`)."
+    )
 
 
 def _largest(factory: Callable[[World], NanoAdapter], size: int) -> int:

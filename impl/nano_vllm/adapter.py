@@ -189,7 +189,9 @@ class NanoAdapter:
         return self._table(self._plan.publish, held)
 
     def _cached(self, sequence: Any, length: int) -> int:
-        return whole_number("num_cached_tokens after allocate", sequence.num_cached_tokens, 0, length, "the cached tokens")
+        return whole_number(
+            "num_cached_tokens after allocate", sequence.num_cached_tokens, 0, length, "the cached tokens"
+        )
 
     def _table(self, call: str, held: Held) -> tuple[int, ...]:
         return block_table(f"the block table after {call}", getattr(held.sequence, self.table_attribute))

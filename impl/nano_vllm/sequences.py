@@ -71,7 +71,9 @@ def _parameters(cls: type) -> dict[str, inspect.Parameter]:
 
 def _required_others(cls: type) -> dict[str, Any]:
     """Stand-ins for what the constructor wants besides the tokens: sampling parameters, which no manager reads."""
-    wanted = (p for p in _parameters(cls).values() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+    wanted = (
+        p for p in _parameters(cls).values() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    )
     return {parameter.name: _stand_in(parameter) for parameter in wanted if parameter.name != _BLOCK_SIZE}
 
 

@@ -45,7 +45,9 @@ class Sight:
 
 def _first(owner: object, names: tuple[str, ...], kind: Any) -> str | None:
     """The first of `names` that `owner` has with a value of this kind."""
-    return next((name for name in names if isinstance(getattr(owner, name, _ABSENT), kind) and hasattr(owner, name)), None)
+    return next(
+        (name for name in names if isinstance(getattr(owner, name, _ABSENT), kind) and hasattr(owner, name)), None
+    )
 
 
 _ABSENT = object()
