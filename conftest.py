@@ -1,7 +1,7 @@
-"""Lets pytest run in a plain checkout: finds the folders as ``kvspec.*`` and loads the plugin where they aren't installed.
+"""Lets pytest run in a plain checkout: where kvspec is not installed, finds its folders and loads its plugin.
 
-An editable install does both by itself, and then nothing happens here.  Any other copy of kvspec in the environment would
-be half used, half shadowed, so it ends the run.
+An editable install does both by itself, and then nothing happens here.  Any other copy of kvspec in the environment
+would be half used, half shadowed, so it ends the run.
 """
 
 from __future__ import annotations
