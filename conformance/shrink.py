@@ -48,7 +48,7 @@ def _shrink(budget: _Budget, program: Program) -> Program:
     improved = True
     while improved and budget.left > 0:
         improved = False
-        for candidate in _candidates(program):
+        for candidate in _candidates(program, budget.implementation.declaration.smallest_block_size):
             if budget.left <= 0:
                 break
             smaller = budget.broken_by(candidate)
@@ -72,9 +72,9 @@ def _tokens(operation: op.Operation) -> tuple[int, ...]:
     return (operation.token,) if isinstance(operation, op.Append) else ()
 
 
-def _candidates(program: Program) -> Iterator[Program]:
+def _candidates(program: Program, smallest_size: int) -> Iterator[Program]:
     yield from _without_operations(program)
-    yield from _smaller_worlds(program)
+    yield from _smaller_worlds(program, smallest_size)
     yield from _simpler_operations(program)
 
 
@@ -98,11 +98,11 @@ def _without(name: str, operation: op.Operation) -> op.Operation | None:
     return None if operation.sequence == name else operation
 
 
-def _smaller_worlds(program: Program) -> Iterator[Program]:
+def _smaller_worlds(program: Program, smallest_size: int) -> Iterator[Program]:
     world = program.world
     for blocks in range(1, world.blocks):
         yield replace(program, world=replace(world, blocks=blocks))
-    for size in range(1, world.block_size):
+    for size in range(smallest_size, world.block_size):
         yield replace(program, world=replace(world, block_size=size))
 
 

@@ -1,5 +1,6 @@
 """Campaigns decide by seed alone, find what is planted, shrink it, and do not let one fault hide another."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,7 +66,13 @@ def test_shrinking_keeps_the_clause_and_ends_with_the_breach() -> None:
 def test_shrinking_reaches_the_shortest_programs() -> None:
     found = run_campaign(LIAR, CONTEXTS["steps"], seed=3, programs=300).found
     assert len(shrink(LIAR, found["CONTENT"]).program.operations) == 1
-    assert len(shrink(LIAR, found["NO-MEANS-NO"]).program.operations) == 5  # admit and release twice, and the third admit
+    assert len(shrink(LIAR, found["NO-MEANS-NO"]).program.operations) == 3  # the third admission is refused
+
+
+def test_shrinking_stays_in_the_declared_block_sizes() -> None:
+    coarse = replace(LIAR, declaration=replace(MODEL.declaration, smallest_block_size=2))
+    found = run_campaign(coarse, CONTEXTS["steps"], seed=3, programs=300).found
+    assert shrink(coarse, found["NO-MEANS-NO"]).program.world.block_size == 2
 
 
 def test_hypothesis_finds_and_shrinks() -> None:
