@@ -1,0 +1,1 @@
+"""The sound managers that faults are planted in; each conforms by itself."""
