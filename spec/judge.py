@@ -244,7 +244,7 @@ def _being_computed(state: State, reader: str, block: int, offset: int) -> bool:
     """Does another sequence hold this slot for a token that it has not computed yet (and does not compute only again)?"""
     for owner in state.ledger.owners[block] - {reader}:
         entry = state.ledger.position[owner][block]
-        again = entry < state.ledger.computed[owner] and state.declaration.full_hit is FullHit.LAST_TOKEN
+        again = entry < state.ledger.computed[owner] and state.declaration.publish is not Publish.RESERVE
         if state.sequences[owner].computed <= entry * state.world.block_size + offset and not again:
             return True
     return False
