@@ -33,7 +33,7 @@ def every_change(run: Run) -> Iterator[Changed]:
         for place, chunk in enumerate(chunks):
             for entry in range(chunk.start // size):
                 wanted = (chunk.namespace, chunk.tokens[: entry * size + 1])
-                other = next(block for block in range(run.world.blocks) if first_slot.get(block) != wanted)
+                other = next(block for block in range(run.blocks) if first_slot.get(block) != wanted)
                 yield Changed(_with(run, step, place, entry, other), step, chunk.sequence, entry, other)
 
 

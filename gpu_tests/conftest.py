@@ -3,9 +3,9 @@
 import importlib.util
 
 import pytest
-from kvspec.gpu_tests import faults
 from kvspec.gpu_tests.schedulers import drive
 from kvspec.impl.adapter import Implementation
+from kvspec.impl.loader import load
 
 if importlib.util.find_spec("torch"):
     import torch
@@ -18,10 +18,6 @@ def under_test(request: pytest.FixtureRequest) -> Implementation:
     """The manager under test: ``--impl``, by default the bundled one."""
     target = request.config.getoption("--impl", default="bundled")
     stubs = request.config.getoption("--stub", default=[])
-    try:
-        from kvspec.impl.loader import load
-    except ImportError:
-        return faults.implementation("correct")
     return load(target, stubs)
 
 
@@ -43,3 +39,12 @@ def runs(under_test: Implementation, scheduler: str):
         return recorded
 
     return record
+
+
+def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
+    """Print the matrix lane by fault, if it was measured."""
+    folder = getattr(config, "attention_report", None)
+    if folder is not None:
+        terminalreporter.section("attention: which lane sees which planted fault (fifo / adversarial)")
+        terminalreporter.write_line((folder / "attention.txt").read_text())
+        terminalreporter.write_line(f"data, table and drawing: {folder}")

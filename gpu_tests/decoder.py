@@ -36,18 +36,19 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What one sequence reads in one attention call.
+    """What one sequence reads: the same for every layer.
 
-    `slots`: slot of each position 0 .. n-1, shape [n].  `distance`: position of the row
-    minus position of the key, shape [m, n]; a key is visible if it is not negative.  `table`, `block_size`, `start`:
-    the same as a block table, for kernels that walk one.
+    `slots`: slot of each position 0 .. n-1, shape [n].  `distance`: position of the row minus position of the key,
+    shape [m, n]; a key is visible if it is not negative.  `slopes`: per head, what each position of distance takes off
+    the score (base 2), powers of two or all zero, shape [heads].  `chunk`, `block_size`: the same as a block table, for
+    kernels that walk one.
     """
 
     slots: np.ndarray
     distance: np.ndarray
-    table: tuple[int, ...]
+    slopes: np.ndarray
+    chunk: Chunk
     block_size: int
-    start: int
 
 
 class Arithmetic(Protocol):
@@ -82,11 +83,14 @@ class Arithmetic(Protocol):
     def concatenate(self, parts: list[Array]) -> Array:
         """Along the last axis."""
 
-    def attention(self, queries: Array, keys: Array, values: Array, reads: Reads, bias: bool) -> Array:
-        """Causal attention of [m, heads, head_size] queries over the slots that `reads` names."""
-
     def rows(self, parts: list[Array]) -> Array:
         """Along the first axis."""
+
+    def prepare(self, reads: Reads) -> Any:
+        """What ``attention`` needs to know of a chunk, made once for all layers."""
+
+    def attention(self, queries: Array, keys: Array, values: Array, prepared: Any) -> Array:
+        """Causal attention of [m, heads, head_size] queries over the slots of one chunk."""
 
 
 Pool = list[tuple[Array, Array]]  # per layer: keys, values
@@ -135,16 +139,13 @@ class Decoder:
         new = [place[chunk.start :] for place, chunk in zip(places, chunks, strict=True)]
         written = maths.index(np.concatenate(new))
         positions = maths.index(np.concatenate([np.arange(chunk.start, chunk.end) for chunk in chunks]))
-        reads = [self._reads(chunk, place, block_size) for chunk, place in zip(chunks, places, strict=True)]
+        reads = [self._prepare(chunk, place, block_size) for chunk, place in zip(chunks, places, strict=True)]
         ends = np.cumsum([len(slots) for slots in new]).tolist()
         x = self._embed(chunks)
         for layer, (keys, values) in enumerate(pool):
             queries, keys[written], values[written] = self._project(x, layer, positions)
             parts = [queries[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-            seen = [
-                maths.attention(part, keys, values, read, self.shape.bias)
-                for part, read in zip(parts, reads, strict=True)
-            ]
+            seen = [maths.attention(part, keys, values, read) for part, read in zip(parts, reads, strict=True)]
             attended = maths.rows(seen).reshape(len(x), -1)
             x = x + maths.linear(attended, self._weights[f"out{layer}"])
             hidden = maths.activation(maths.linear(maths.norm(x), self._weights[f"up{layer}"]))
@@ -160,9 +161,10 @@ class Decoder:
             x = x + self.arithmetic.array(np.concatenate(adapters))
         return x
 
-    def _reads(self, chunk: Chunk, slots: np.ndarray, block_size: int) -> Reads:
+    def _prepare(self, chunk: Chunk, slots: np.ndarray, block_size: int) -> Any:
         distance = np.arange(chunk.start, chunk.end)[:, None] - np.arange(chunk.end)[None, :]
-        return Reads(slots, distance, chunk.table, block_size, chunk.start)
+        slopes = 0.5 ** np.arange(1, self.shape.heads + 1) * self.shape.bias
+        return self.arithmetic.prepare(Reads(slots, distance, slopes, chunk, block_size))
 
     def _project(self, x: Array, layer: int, positions: Array) -> tuple[Array, Array, Array]:
         shape = self.shape

@@ -7,7 +7,7 @@ that a lane computes flows back: the "sampled" tokens of a request are fixed bef
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kvspec.impl.adapter import Adapter
+from kvspec.impl.adapter import Adapter, Implementation
 from kvspec.spec import operations as op
 from kvspec.spec.state import World
 
@@ -55,11 +55,13 @@ class Counts:
 class Run:
     """One workload on one manager: the steps, each a tuple of chunks that are computed together.
 
-    `stopped` tells why the run ended early (the manager raised or answered nonsense), or is None.
+    `blocks` counts the physical blocks, unusable ones included.  `stopped` tells why the run ended early (the manager
+    raised or answered nonsense), or is None.
     """
 
     workload: Workload
     scheduler: str
+    blocks: int
     steps: list[tuple[Chunk, ...]] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
     stopped: str | None = None
@@ -67,6 +69,11 @@ class Run:
     @property
     def world(self) -> World:
         return self.workload.world
+
+    @property
+    def slots(self) -> int:
+        """Size of the K/V pool, in slots."""
+        return self.blocks * self.world.block_size
 
     def require_everything(self) -> None:
         """Fail if this run could have passed without testing anything."""
@@ -98,9 +105,10 @@ class Live:
 class Engine:
     """Asks the manager in the order in which an engine would, and keeps the books that an engine keeps."""
 
-    def __init__(self, adapter: Adapter, workload: Workload, scheduler: str) -> None:
-        self.adapter = adapter
-        self.run = Run(workload, scheduler)
+    def __init__(self, implementation: Implementation, workload: Workload, scheduler: str) -> None:
+        self.declaration = implementation.declaration
+        self.adapter = implementation.create(workload.world)
+        self.run = Run(workload, scheduler, workload.world.blocks + len(self.declaration.unusable))
         self.live: dict[str, Live] = {}
         self._known = {request.name: request.prompt for request in workload.requests}
         self._filled: set[int] = set()  # blocks that hold K/V of some token
@@ -178,7 +186,7 @@ class Engine:
 
     def _check_table(self, live: Live) -> None:
         needed = -(-(live.computed + live.planned) // self.run.world.block_size)
-        alien = [block for block in live.table if not 0 <= block < self.run.world.blocks + 1]
+        alien = [block for block in live.table if not 0 <= block < self.run.blocks]
         if len(live.table) < needed or alien:
             raise StoppedError(
                 f"the table of {live.request.name} is {live.table}; it needs {needed} blocks of the pool"

@@ -32,14 +32,16 @@ class Difference:
 class Findings:
     """All that one lane has to say about one run.
 
-    `rows`: positions compared.  `unequal`: rows whose bits differ.  `largest`: the largest finite difference.
-    `poisoned`: rows that are not a number.  `flips`: rows where the greedy token differs.
+    `rows`: positions compared.  `unequal`: rows whose bits differ.  `largest`: the largest finite difference; `wrong`:
+    the same among the rows that the lane does not accept.  `poisoned`: rows that are not a number.  `flips`: rows where
+    the greedy token differs.
     """
 
     differences: list[Difference] = field(default_factory=list)
     rows: int = 0
     unequal: int = 0
     largest: float = 0.0
+    wrong: float = 0.0
     poisoned: int = 0
     flips: int = 0
 

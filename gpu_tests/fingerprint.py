@@ -55,8 +55,7 @@ class TorchFingerprintPool(FingerprintPool):
 def replay(run: Run, device: str | None = None) -> Findings:
     """Write and read the fingerprints of every step: all writes of a step, then all its reads."""
     size = run.world.block_size
-    count = (run.world.blocks + 1) * size
-    pool = FingerprintPool(count) if device is None else TorchFingerprintPool(count, device)
+    pool = FingerprintPool(run.slots) if device is None else TorchFingerprintPool(run.slots, device)
     prefixes, findings = Prefixes(), Findings()
     for number, chunks in enumerate(run.steps):
         expected = [_prefixes_of(prefixes, chunk) for chunk in chunks]

@@ -23,7 +23,7 @@ class AttentionLane:
         findings, size = Findings(), run.world.block_size
         whole = {request.name: request for request in run.workload.requests}
         foreign = {(place.step, place.sequence): place for place in fingerprint.replay(run).differences}
-        pool = self.decoder.new_pool((run.world.blocks + 1) * size)
+        pool = self.decoder.new_pool(run.slots)
         for step, chunks in enumerate(run.steps):
             warm = self.decoder.forward(pool, chunks, size)
             for chunk, logits in zip(chunks, warm, strict=True):
@@ -44,7 +44,9 @@ class AttentionLane:
         findings.unequal += int(unequal.sum())
         findings.poisoned += int(np.isnan(sizes).sum())
         findings.flips += int((warm.argmax(-1) != cold.argmax(-1)).sum())
-        findings.largest = max(findings.largest, float(np.nan_to_num(sizes, nan=0.0).max()))
+        finite = np.nan_to_num(sizes, nan=0.0)
+        findings.largest = max(findings.largest, float(finite.max()))
+        findings.wrong = max(findings.wrong, float((finite * wrong).max()))
         if wrong.any():
             row = int(np.argmax(wrong))
             findings.differences.append(_difference(step, chunk, row, float(sizes[row]), place))

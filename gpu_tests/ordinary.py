@@ -5,6 +5,7 @@ of rows.  Its lanes therefore carry a tolerance (``tolerance``), and see less th
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -44,11 +45,14 @@ class OrdinaryNumPy:
     def activation(self, rows: Array) -> Array:
         return rows / (1 + np.exp(-rows))
 
-    def attention(self, queries: Array, keys: Array, values: Array, reads: Reads, bias: bool) -> Array:
-        group = queries.shape[1] // keys.shape[1]
-        k, v = (np.repeat(pool[reads.slots], group, 1).transpose(1, 0, 2) for pool in (keys, values))
+    def prepare(self, reads: Reads) -> tuple[Array, Array]:
+        return reads.slots, additive_mask(reads)
+
+    def attention(self, queries: Array, keys: Array, values: Array, prepared: Any) -> Array:
+        group, (slots, mask) = queries.shape[1] // keys.shape[1], prepared
+        k, v = (np.repeat(pool[slots], group, 1).transpose(1, 0, 2) for pool in (keys, values))
         scores = queries.transpose(1, 0, 2) @ k.transpose(0, 2, 1) / np.float32(math.sqrt(queries.shape[2]))
-        scores = scores + additive_mask(reads.distance, queries.shape[1], bias)
+        scores = scores + mask
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         return ((weights / weights.sum(-1, keepdims=True)) @ v).transpose(1, 0, 2)
 
@@ -93,16 +97,17 @@ class OrdinaryTorch:
     def activation(self, rows: Array) -> Array:
         return self.torch.nn.functional.silu(rows)
 
-    def attention(self, queries: Array, keys: Array, values: Array, reads: Reads, bias: bool) -> Array:
-        group, slots = queries.shape[1] // keys.shape[1], self.index(reads.slots)
+    def prepare(self, reads: Reads) -> tuple[Array, Array]:
+        return self.index(reads.slots), self.array(additive_mask(reads))[None]
+
+    def attention(self, queries: Array, keys: Array, values: Array, prepared: Any) -> Array:
+        group, (slots, mask) = queries.shape[1] // keys.shape[1], prepared
         k, v = (pool[slots].repeat_interleave(group, 1).transpose(0, 1)[None] for pool in (keys, values))
-        mask = self.array(additive_mask(reads.distance, queries.shape[1], bias))[None]
         attend = self.torch.nn.functional.scaled_dot_product_attention
         return attend(queries.transpose(0, 1)[None], k, v, attn_mask=mask)[0].transpose(0, 1)
 
 
-def additive_mask(distance: np.ndarray, heads: int, bias: bool) -> np.ndarray:
-    """What is added to the scores, shape [heads, m, n]: -inf for the future, minus distance times slope with a bias."""
-    slopes = math.log(2) * 0.5 ** np.arange(1, heads + 1) if bias else np.zeros(heads)
-    mask = -slopes[:, None, None] * distance[None]
-    return np.where(distance[None] >= 0, mask, -math.inf).astype(np.float32)
+def additive_mask(reads: Reads) -> np.ndarray:
+    """What is added to the scores (base e), shape [heads, m, n]: -inf for the future, minus distance times slope."""
+    bias = -math.log(2) * reads.slopes[:, None, None] * reads.distance[None]
+    return np.where(reads.distance[None] >= 0, bias, -math.inf).astype(np.float32)

@@ -5,6 +5,7 @@ together.  Sums run over a fixed tree.  The price is speed; the decoder is small
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -56,28 +57,32 @@ class Portable:
         positive = self.backend.at_least(rows, 0.0)
         return positive * positive
 
-    def attention(self, queries: Array, keys: Array, values: Array, reads: Reads, bias: bool) -> Array:
+    def prepare(self, reads: Reads) -> tuple[Array, Array, Array | None]:
+        """Slots, visibility and bias, filled up to whole tiles with positions that nobody sees."""
+        rows, length = reads.distance.shape
+        full = length + -length % TILE
+        slots, distance = np.zeros(full, dtype=np.int64), np.full((rows, full), -1)
+        slots[:length], distance[:, :length] = reads.slots, reads.distance
+        visible = self.backend.array(distance >= 0)[:, None, None, :]
+        if not reads.slopes.any():
+            return self.index(slots), visible, None
+        # ALiBi: distance times a power of two, so the product is exact
+        return self.index(slots), visible, self.backend.array(_bias(distance, reads.slopes))
+
+    def attention(self, queries: Array, keys: Array, values: Array, prepared: Any) -> Array:
         """Scores of all positions, exact maximum, weights by ``exp2``, then two fixed-order sums over the positions."""
-        backend, (rows, heads, size) = self.backend, queries.shape
-        distance = _pad(reads.distance, TILE)
-        slots = self.index(np.pad(reads.slots, (0, distance.shape[1] - len(reads.slots))))
-        visible = backend.array(distance >= 0)[:, None, None, :]
+        backend, (rows, heads, size), (slots, visible, bias) = self.backend, queries.shape, prepared
         k = backend.transpose(keys[slots], (1, 0, 2))[None, :, None]  # [1, kv, 1, n, size]
         v = backend.transpose(values[slots], (1, 2, 0))[None, :, None]  # [1, kv, 1, size, n]
         grouped = queries.reshape(rows, keys.shape[1], -1, 1, size)  # [m, kv, group, 1, size]
-        scores = tree_sum(grouped * k) * (math.log2(math.e) / math.sqrt(size))
-        if bias:
-            scores = scores - self._bias(distance, heads).reshape(rows, keys.shape[1], -1, distance.shape[1])
+        scores = tree_sum(grouped * k) * (math.log2(math.e) / math.sqrt(size))  # [m, kv, group, n]
+        if bias is not None:
+            scores = scores - bias.reshape(scores.shape)
         top = backend.largest(backend.where(visible, scores, -math.inf))[..., None]
         weights = backend.where(visible, self.exp2(backend.where(visible, scores - top, 0.0)), 0.0)
         weighed = backend.where(visible[..., None, :], weights[..., None, :] * v, 0.0)  # [m, kv, group, size, n]
         total = ordered_sum(weights)[..., None]
         return (ordered_sum(weighed) / total).reshape(rows, heads, size)
-
-    def _bias(self, distance: np.ndarray, heads: int) -> Array:
-        """ALiBi: distance times a slope of 2**-1, 2**-2, … a head; a power of two, so the product is exact."""
-        slopes = 0.5 ** np.arange(1, heads + 1)
-        return self.backend.array((distance[:, None, :] * slopes[None, :, None]).astype(np.float32))
 
     def exp2(self, x: Array) -> Array:
         """2 ** x for x <= 0, by multiplication, addition and floor alone."""
@@ -113,6 +118,6 @@ def ordered_sum(values: Array) -> Array:
     return total
 
 
-def _pad(distance: np.ndarray, multiple: int) -> np.ndarray:
-    """Fill up the last axis with positions that nobody sees."""
-    return np.pad(distance, ((0, 0), (0, -distance.shape[1] % multiple)), constant_values=-1)
+def _bias(distance: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """Distance [m, n] times slope [heads]: shape [m, heads, n]."""
+    return (distance[:, None, :] * slopes[None, :, None]).astype(np.float32)

@@ -26,7 +26,7 @@ class ProvenanceLane:
         """All writes of a step are recorded, then all its reads are checked."""
         findings, size = Findings(), run.world.block_size
         prefixes, versions = Prefixes(), defaultdict(set)
-        pool = self.decoder.new_pool((run.world.blocks + 1) * size)
+        pool = self.decoder.new_pool(run.slots)
         for step, chunks in enumerate(run.steps):
             self.decoder.forward(pool, chunks, size)
             seen = [self._bytes(pool, slots_of(chunk, size)) for chunk in chunks]

@@ -22,15 +22,15 @@ def drive(implementation: Implementation, scheduler: str, seed: int, workload: W
     """Run the workload of `seed` on a fresh manager and return the recorded steps."""
     schedule, blocks = SCHEDULERS[scheduler]
     workload = workload or build(seed, blocks, implementation.declaration)
-    engine = Engine(implementation.create(workload.world), workload, scheduler)
+    engine = Engine(implementation, workload, scheduler)
     try:
-        schedule(engine, implementation)
+        schedule(engine)
     except StoppedError as reason:
         engine.run.stopped = str(reason)
     return engine.run
 
 
-def _fifo(engine: Engine, implementation: Implementation) -> None:
+def _fifo(engine: Engine) -> None:
     waiting = deque(engine.run.workload.requests)
     for _ in range(PATIENCE):
         if not waiting and not engine.live:
@@ -70,10 +70,9 @@ def _decode(engine: Engine, waiting: deque[Request]) -> list[str]:
     return planned
 
 
-def _adversarial(engine: Engine, implementation: Implementation) -> None:
+def _adversarial(engine: Engine) -> None:
     rng = random.Random(f"adversary {engine.run.workload.seed}")
     waiting = list(engine.run.workload.requests)
-    whole_steps = implementation.declaration.same_step_hit
     for _ in range(PATIENCE):
         if not waiting and not engine.live:
             return
@@ -83,9 +82,9 @@ def _adversarial(engine: Engine, implementation: Implementation) -> None:
         elif move < 0.60:
             _plan_any(engine, rng)
         elif move < 0.94:
-            _step_any(engine, rng, whole_steps)
+            _step_any(engine, rng)
         else:
-            _release_any(engine, waiting, rng, implementation.declaration.release_in_flight)
+            _release_any(engine, waiting, rng)
     raise StoppedError(f"the workload was not finished after {PATIENCE} moves")
 
 
@@ -102,14 +101,16 @@ def _plan_any(engine: Engine, rng: random.Random) -> None:
         engine.reserve(name, min(_chunk_length(engine, rng), engine.live[name].left))
 
 
-def _step_any(engine: Engine, rng: random.Random, whole: bool) -> None:
+def _step_any(engine: Engine, rng: random.Random) -> None:
     planned = [name for name, live in engine.live.items() if live.planned]
     if planned:
         rng.shuffle(planned)
+        whole = engine.declaration.same_step_hit  # then a step may only be committed as a whole
         engine.step(planned if whole else planned[: rng.randint(1, len(planned))])
 
 
-def _release_any(engine: Engine, waiting: list[Request], rng: random.Random, in_flight: bool) -> None:
+def _release_any(engine: Engine, waiting: list[Request], rng: random.Random) -> None:
+    in_flight = engine.declaration.release_in_flight
     names = [name for name, live in engine.live.items() if in_flight or not live.planned]
     if names:
         aborted = rng.random() < 0.1
@@ -122,7 +123,7 @@ def _chunk_length(engine: Engine, rng: random.Random) -> int:
 
 
 # scheduler -> how it schedules, and the size of a pool that it fills
-SCHEDULERS: dict[str, tuple[Callable[[Engine, Implementation], None], int]] = {
+SCHEDULERS: dict[str, tuple[Callable[[Engine], None], int]] = {
     "fifo": (_fifo, 14),
     "adversarial": (_adversarial, 18),
 }
