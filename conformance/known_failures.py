@@ -1,7 +1,7 @@
 """Known failures: stored traces with a reason and a link, replayed strictly.
 
-They are deterministic, so they cannot flake, and the list can only shrink: what still fails counts as *partial*, what is
-fixed must be deleted.  A file looks like this::
+They are deterministic, so they cannot flake, and the list can only shrink: what still fails counts as *partial*, what
+is fixed must be deleted.  A file looks like this::
 
     [[known]]
     trace = "known-traces/content-4f1c.ndjson"  # relative to this file

@@ -70,23 +70,23 @@ def missed_block(story: Story) -> int | None:
 
 def history(story: Story, block: int) -> list[str]:
     """What happened to a block, one line an event."""
-    lines, holders = [], set[str]()
+    lines, before = [], set[str]()
     for moment in story.moments:
-        now = _holders(moment, block)
-        lines += [f"operation {moment.number}: {_gained(moment, name, block)}" for name in sorted(now - holders)]
-        lines += [f"operation {moment.number}: {name} gave block {block} back" for name in sorted(holders - now)]
-        lines += [f"operation {moment.number}: {line}" for line in _answers_again(moment, block, holders)]
-        holders = now
+        now = holders(moment, block)
+        lines += [f"operation {moment.number}: {_gained(moment, name, block)}" for name in sorted(now - before)]
+        lines += [f"operation {moment.number}: {name} gave block {block} back" for name in sorted(before - now)]
+        lines += [f"operation {moment.number}: {line}" for line in _answers_again(moment, block, before)]
+        before = now
     return lines
 
 
-def _holders(moment: Moment, block: int) -> set[str]:
-    """Holders by the judge; an admission that broke a clause counts as the manager meant it."""
-    holders = set(held_by(moment.state, block))
+def holders(moment: Moment, block: int) -> set[str]:
+    """Who holds a block by the judge; an admission that broke a clause counts as the manager meant it."""
+    found = set(held_by(moment.state, block))
     answer, request = moment.answer, moment.request
     if isinstance(answer, op.Admitted) and isinstance(request, op.Admit) and block in answer.table:
-        holders.add(request.sequence)
-    return holders
+        found.add(request.sequence)
+    return found
 
 
 def _gained(moment: Moment, name: str, block: int) -> str:
@@ -95,10 +95,10 @@ def _gained(moment: Moment, name: str, block: int) -> str:
     return f"{name} was given block {block} as {'cached' if block in hits else 'new'}"
 
 
-def _answers_again(moment: Moment, block: int, holders: set[str]) -> list[str]:
+def _answers_again(moment: Moment, block: int, before: set[str]) -> list[str]:
     """A free list that shows the block although somebody holds it."""
     free = moment.shown.free if moment.shown else None
-    others = sorted(set(held_by(moment.state, block)) & holders)
+    others = sorted(set(held_by(moment.state, block)) & before)
     if free is None or block not in free or not others:
         return []
     verb = "holds" if len(others) == 1 else "hold"

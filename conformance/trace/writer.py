@@ -21,7 +21,7 @@ from kvspec.spec.state import Snapshot, World
 KNOWN_HASH = "xxh64"  # nano-vllm's chain hash, the one that ``hash_check.reference_hash`` computes
 
 
-class NotRepeatable(Exception):  # noqa: N818 - a finding, as lockstep.CannotCreate
+class NotRepeatable(Exception):
     """The implementation does not break the same clause when the program runs again."""
 
 
