@@ -1,0 +1,190 @@
+"""A contained child process that answers lines with lines: limited in time and output, killed with its whole group."""
+
+import errno
+import os
+import select
+import signal
+import subprocess
+import time
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+LONGEST_LINE = 1 << 24  # bytes of output without a line feed before the child counts as running wild
+KEPT_BYTES = 4096  # of standard error, the last ones
+CHUNK = 1 << 16
+GRACE_SECONDS = 0.5  # to exit after its standard input was closed
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why answers are missing: `kind` is "died", "hung", "cut off" or "flood"; `words` say it in a sentence."""
+
+    kind: str
+    words: str
+
+
+class Child:
+    """One running program.  Raises OSError if it cannot be started.
+
+    After a trouble, or ``stop``, nothing of it is left running.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = _run(command)
+        streams = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self._stdin, self._stdout, self._stderr = (stream.fileno() for stream in streams if stream)
+        for descriptor in (self._stdin, self._stdout, self._stderr):
+            os.set_blocking(descriptor, False)
+        self._poll = select.poll()
+        self._poll.register(self._stdout, select.POLLIN)
+        self._poll.register(self._stderr, select.POLLIN)
+        self._received = bytearray()
+        self._words: deque[bytes] = deque()
+        self._stderr_open = True
+        self._finalizer = weakref.finalize(self, _end, self._process)
+
+    @property
+    def running(self) -> bool:
+        """Is it still there to be asked?"""
+        return self._finalizer.alive
+
+    def last_words(self) -> str:
+        """The end of what it wrote on standard error, as one line; empty if it wrote nothing."""
+        text = b"".join(self._words)[-KEPT_BYTES:].decode(errors="replace")
+        return " | ".join(line.strip() for line in text.splitlines()[-5:] if line.strip())
+
+    def unasked(self) -> bytes:
+        """Output that is there although every question has been answered."""
+        if not self._received:
+            with suppress(OSError):
+                self._received += os.read(self._stdout, CHUNK)
+        return bytes(self._received)
+
+    def ask(self, lines: Sequence[bytes], seconds: float) -> tuple[list[bytes], Trouble | None]:
+        """Send `lines` at once and collect one line of answer for each, `seconds` at most between any two.
+
+        With a trouble the answers that came before it are returned too, and the child is ended.
+        """
+        answers: list[bytes] = []
+        try:
+            trouble = self._exchange(memoryview(b"".join(lines)), len(lines), seconds, answers)
+        except BaseException:
+            self.stop(0)
+            raise
+        if trouble:
+            self.stop(0)
+        return answers, trouble
+
+    def _exchange(self, unsent: memoryview, wanted: int, seconds: float, answers: list[bytes]) -> Trouble | None:
+        unsent = self._send(unsent)
+        if unsent:
+            self._poll.register(self._stdin, select.POLLOUT)
+        deadline = time.monotonic() + seconds
+        while len(answers) < wanted:
+            ready = self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+            if not ready:
+                return Trouble("hung", f"no answer within {seconds:g} s{self._quoted_words()}")
+            for descriptor, _ in ready:
+                if descriptor == self._stdin:
+                    unsent = self._send(unsent)
+                    if not unsent:
+                        self._poll.unregister(self._stdin)
+                elif descriptor == self._stderr:
+                    self._listen()
+                elif not (chunk := _read(self._stdout)):
+                    return self._ended()
+                elif self._collect(chunk, answers, wanted):
+                    deadline = time.monotonic() + seconds
+                elif len(self._received) > LONGEST_LINE:
+                    return Trouble("flood", f"more than {LONGEST_LINE >> 20} MiB of output without the end of a line")
+        if unsent:
+            self._poll.unregister(self._stdin)
+        return None
+
+    def _send(self, unsent: memoryview) -> memoryview:
+        """Write as much as the pipe takes; to a child that is gone nothing can be sent, its output will tell."""
+        try:
+            return unsent[os.write(self._stdin, unsent) :] if unsent else unsent
+        except BlockingIOError:
+            return unsent
+        except BrokenPipeError:
+            return unsent[:0]
+
+    def _collect(self, chunk: bytes, answers: list[bytes], wanted: int) -> bool:
+        """Move complete lines to `answers`, at most until there are `wanted`; was there one?"""
+        self._received += chunk
+        if b"\n" not in chunk:
+            return False
+        *complete, rest = bytes(self._received).split(b"\n", wanted - len(answers))
+        answers += complete
+        self._received = bytearray(rest)
+        return True
+
+    def _listen(self) -> None:
+        chunk = _read(self._stderr)
+        if not chunk:
+            self._poll.unregister(self._stderr)
+            self._stderr_open = False
+        self._words.append(chunk)
+        while len(self._words) > 8 and sum(map(len, self._words)) > 2 * KEPT_BYTES:
+            self._words.popleft()
+
+    def _ended(self) -> Trouble:
+        """Standard output was closed: how did the child end?"""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE_SECONDS)
+        if self._stderr_open:
+            with suppress(OSError):
+                self._words.append(os.read(self._stderr, CHUNK))
+        how = _status(self._process.returncode) + self._quoted_words()
+        if self._received:
+            return Trouble("cut off", f"the last line is cut off: {bytes(self._received)[:120]!r}; {how}")
+        return Trouble("died", how)
+
+    def _quoted_words(self) -> str:
+        words = self.last_words()
+        return f"; its last words: {words}" if words else ""
+
+    def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """Close its input, wait `grace` seconds, then kill whatever is left of its process group."""
+        if self._finalizer.alive:
+            with suppress(OSError):
+                self._process.stdin.close()  # type: ignore[union-attr]
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(grace)
+            self._finalizer()
+
+
+def _run(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True)
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, CHUNK)
+    except OSError as error:
+        if error.errno == errno.EIO:
+            return b""
+        raise
+
+
+def _status(code: int | None) -> str:
+    if code is None:
+        return "it closed its standard output and runs on"
+    if code < 0:
+        return f"it was killed by {signal.Signals(-code).name}"
+    return f"it exited with code {code}"
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Kill the process group (also what the child left behind in it), reap the child, close the pipes."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        with suppress(OSError):
+            stream.close()  # type: ignore[union-attr]
