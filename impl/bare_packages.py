@@ -1,4 +1,4 @@
-"""Private imports: the modules of one checkout, without running its packages' ``__init__``, and without mixing checkouts.
+"""Private imports: the modules of one checkout, without its packages' ``__init__``, and without mixing checkouts.
 
 The package of an engine imports its model classes, and so torch and more, long before its block manager is reached.  So
 packages below the checkout are *bare*: they have their place in the import system, but their ``__init__`` runs only if
@@ -28,8 +28,8 @@ _lock = threading.RLock()
 class PrivateImports:
     """A meta-path finder and loader for what lies in `folders`, with stand-ins for the modules named in `stubs`.
 
-    Names that are importable already (the standard library, installed packages) are left alone, except for `package`, the
-    top-level package of the checkout, and the stubs.
+    Names that are importable already (the standard library, installed packages) are left alone, except for `package`,
+    the top-level package of the checkout, and the stubs.
     """
 
     def __init__(self, folders: Sequence[Path], package: str | None = None, stubs: Sequence[str] = ()) -> None:
@@ -73,7 +73,7 @@ class PrivateImports:
                     self._leave(hidden)
 
     def _enter(self) -> dict[str, ModuleType]:
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self)
         hidden = {name: module for name, module in sys.modules.items() if self._owns(name)}
         for name in hidden:
             del sys.modules[name]
@@ -81,7 +81,7 @@ class PrivateImports:
         return hidden
 
     def _leave(self, hidden: dict[str, ModuleType]) -> None:
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         for name in self._found:
             if name in sys.modules:
                 self.modules[name] = sys.modules.pop(name)

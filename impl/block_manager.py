@@ -9,7 +9,6 @@ import struct
 from collections import deque
 
 import xxhash
-
 from kvspec.impl.sequence import Sequence
 
 NO_HASH = -1

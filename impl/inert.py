@@ -25,7 +25,8 @@ class _InertType(type):
     def __or__(cls, _other: Any) -> Any:
         return cls
 
-    __ror__ = __or__
+    def __ror__(cls, _other: Any) -> Any:
+        return cls
 
     def __iter__(cls) -> Any:
         return iter(())
@@ -46,7 +47,9 @@ class Inert(metaclass=_InertType):
         return Inert()
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return _called(arguments, named)
+        """Return the function that is decorated, or another stand-in."""
+        decorates = len(arguments) == 1 and not named and callable(arguments[0])
+        return arguments[0] if decorates else Inert()
 
     def __enter__(self) -> Any:
         return self
@@ -56,11 +59,6 @@ class Inert(metaclass=_InertType):
 
     def __bool__(self) -> bool:
         return False
-
-
-def _called(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    decorates = len(arguments) == 1 and not named and callable(arguments[0])
-    return arguments[0] if decorates else Inert()
 
 
 def _new(cls: type, *arguments: Any, **named: Any) -> Any:

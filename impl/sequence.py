@@ -8,7 +8,7 @@ class Sequence:
     """One request.  `block_size` belongs to the class: an engine sets it once, or makes a subclass for each size.
 
     `num_cached_tokens`: tokens whose K/V exists (found by admission, then growing with each step).
-    `num_scheduled_tokens`: tokens that the step in flight computes.  `block_table`: physical block of each block of tokens.
+    `num_scheduled_tokens`: tokens that the step in flight computes.  `block_table`: the physical block of each block.
     """
 
     block_size: ClassVar[int] = 256

@@ -38,7 +38,8 @@ def parsed(text: str) -> Target:
         return Target(text, name, file=file.resolve())
     if not location or not all(part.isidentifier() for part in location.split(".")):
         raise LoadError(
-            f"{text!r} is no target. Give path/to/block_manager.py:Class, or package.module:Class, or the word 'bundled'."
+            f"{text!r} is no target. "
+            "Give path/to/block_manager.py:Class, or package.module:Class, or the word 'bundled'."
         )
     return Target(text, name, module=location)
 
@@ -109,7 +110,7 @@ def _resolves(folder: Path, rest: list[str]) -> bool:
 
 
 def _top_by_init(file: Path, level: int) -> Path | None:
-    """The outermost folder that is part of the package: by ``__init__`` files, at least as far as relative imports reach."""
+    """The outermost folder of the package: by ``__init__`` files, and at least as far as relative imports reach."""
     top = None
     for depth, folder in enumerate(file.parents, start=1):
         if not folder.name.isidentifier() or not ((folder / "__init__.py").is_file() or depth <= level):

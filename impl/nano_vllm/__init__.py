@@ -34,8 +34,8 @@ def implementation_of(
 ) -> Implementation:
     """The implementation of a manager class in one of the known shapes.
 
-    `sequences`: classes of sequences to try, besides those that the manager's module names.  Raises LoadError if the shape
-    is not known, or no manager can be constructed.
+    `sequences`: classes of sequences to try, besides those that the manager's module names.  Raises LoadError if the
+    shape is not known, or no manager can be constructed.
     """
     shape = shapes.shape_of(cls)
     if shape is None:

@@ -16,8 +16,8 @@ from kvspec.spec.state import Snapshot
 class Plan:
     """What does not change during a run: how to make sequences, where to look, how the calls are spelled.
 
-    `grow`: makes room for the last token.  `publish`: ends a forward pass.  `asks_with_sequence`: whether ``can_append``
-    takes the sequence (the first nano-vllm did not).
+    `grow`: makes room for the last token.  `publish`: ends a forward pass.  `asks_with_sequence`: whether
+    ``can_append`` takes the sequence (the first nano-vllm did not).
     """
 
     make: MakeSequence
@@ -42,6 +42,7 @@ class Held:
         self.preempted = False
 
     def copy(self, sequence: Any) -> "Held":
+        """The same progress with another sequence object."""
         new = Held(sequence)
         new.computed, new.planned, new.sampled = self.computed, self.planned, self.sampled
         new.live, new.preempted = self.live, self.preempted

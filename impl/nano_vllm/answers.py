@@ -86,10 +86,7 @@ def yes_or_no(call: str, answer: Any) -> bool:
 
 def whole_number(call: str, answer: Any, least: int, most: int, what: str) -> int:
     """An integer (numpy's too, bool not) from `least` to `most`."""
-    if type(answer) is not int:
-        value = _integer(answer)
-    else:
-        value = answer
+    value = answer if type(answer) is int else _integer(answer)
     if value is None or not least <= value <= most:
         raise nonsense(call, answer, f"{what}, a whole number from {least} to {most}")
     return value

@@ -8,102 +8,106 @@ because engines give them a ``__getstate__`` for sending them to workers, which 
 from collections import deque
 from copy import deepcopy
 from enum import Enum
-from functools import lru_cache
 from typing import Any
 
-_ATOMS: set[type] = {int, bool, float, str, bytes, type(None)}
 _PLAIN = frozenset({int, str, bytes})
-_POOLS = (list, deque, set)
+_VALUES: set[type] = {int, bool, float, str, bytes, type(None)}
+_CONTAINERS = frozenset({list, deque, set, dict})
+_SHARED = "sampling_params"  # for the sampler: no block manager changes it, so copies may share it
+
+_make = object.__new__
+_only_a_dict: dict[type, bool] = {}
+
+
+class _Unusual(Exception):
+    """There is something that the fast way does not know."""
 
 
 def copied(manager: Any, sequences: list[Any]) -> tuple[Any, list[Any]]:
     """Copies of the manager and of all sequences, which share nothing mutable with the originals."""
-    state = _fast_manager(manager)
-    states = [_fast_object(sequence) for sequence in sequences]
-    if state is None or None in states:
+    try:
+        return _manager(manager), _objects(sequences)
+    except _Unusual:
         return _slow(manager, sequences)
-    return _object(type(manager), state), [_object(type(s), d) for s, d in zip(sequences, states, strict=True)]
 
 
-def _object(cls: type, state: dict[str, Any]) -> Any:
-    new = object.__new__(cls)
+def _manager(manager: Any) -> Any:
+    state = _state(manager)
+    containers = 0
+    for name, value in state.items():
+        kind = type(value)
+        if kind in _VALUES:
+            continue
+        containers += 1
+        if kind not in _CONTAINERS:
+            _check_constant(value)
+        elif _PLAIN.issuperset(map(type, value)):
+            if kind is dict and not _PLAIN.issuperset(map(type, value.values())):
+                raise _Unusual
+            state[name] = value.copy()
+        elif kind is list:
+            state[name] = _objects(value)
+        else:
+            raise _Unusual
+    original = manager.__dict__.values()
+    if len({id(value) for value in original if type(value) not in _VALUES}) != containers:
+        raise _Unusual  # two names for one container
+    return _object(manager, state)
+
+
+def _objects(items: list[Any]) -> list[Any]:
+    """Copies of different objects that hold plain values and lists of them."""
+    fresh = []
+    for item in items:
+        state = _state(item)
+        for name, value in state.items():
+            kind = type(value)
+            if kind is list and _PLAIN.issuperset(map(type, value)):
+                state[name] = value[:]
+            elif kind not in _VALUES and name != _SHARED:
+                _check_constant(value)
+        fresh.append(_object(item, state))
+    if len(set(map(id, items))) != len(items):
+        raise _Unusual
+    return fresh
+
+
+def _state(item: Any) -> dict[str, Any]:
+    """A copy of the attributes of an object that has nothing but its ``__dict__``."""
+    cls = type(item)
+    known = _only_a_dict.get(cls)
+    if known is None:
+        known = _only_a_dict[cls] = _has_only_a_dict(cls)
+    if not known:
+        raise _Unusual
+    return item.__dict__.copy()  # type: ignore[no-any-return]
+
+
+def _has_only_a_dict(cls: type) -> bool:
+    inherited = cls.__mro__[:-1]
+    return bool(inherited) and not any(c.__module__ == "builtins" or "__slots__" in vars(c) for c in inherited)
+
+
+def _object(item: Any, state: dict[str, Any]) -> Any:
+    new = _make(type(item))
     new.__dict__ = state
     return new
 
 
-def _fast_manager(manager: Any) -> dict[str, Any] | None:
-    """The attributes of a copy of the manager, or None if there is something to be careful about."""
-    if not _has_only_a_dict(type(manager)):
-        return None
-    state = manager.__dict__.copy()
-    seen: set[int] = set()
-    objects = False
-    for key, value in state.items():
-        kind = type(value)
-        if kind in _ATOMS:
-            continue
-        if id(value) in seen:
-            return None
-        seen.add(id(value))
-        if kind in _POOLS and _PLAIN.issuperset(map(type, value)):
-            state[key] = value.copy()
-        elif kind is dict and _PLAIN.issuperset(map(type, value)) and _PLAIN.issuperset(map(type, value.values())):
-            state[key] = value.copy()
-        elif kind is list and not objects:
-            objects = True
-            states = [_fast_object(item) for item in value]
-            if None in states or len(set(map(id, value))) != len(value):
-                return None
-            state[key] = [_object(type(item), d) for item, d in zip(value, states, strict=True)]  # type: ignore[arg-type]
-        elif not _is_atom(value):
-            return None
-    return state
-
-
-def _fast_object(item: Any) -> dict[str, Any] | None:
-    """The attributes of a copy of an object that holds plain values and lists of them, or None."""
-    if not _has_only_a_dict(type(item)):
-        return None
-    state: dict[str, Any] = item.__dict__.copy()
-    for key, value in state.items():
-        kind = type(value)
-        if kind in _ATOMS:
-            continue
-        if kind is list and _PLAIN.issuperset(map(type, value)):
-            state[key] = value[:]
-        elif not _is_atom(value):
-            return None
-    return state
-
-
-def _is_atom(value: Any) -> bool:
-    """A value that never changes; members of enumerations are remembered by their type."""
-    if type(value) is tuple:
-        return all(type(item) in _ATOMS for item in value)
+def _check_constant(value: Any) -> None:
+    """Let values pass that never change; the types of enumerations are remembered.  Raises _Unusual."""
     if isinstance(value, Enum):
-        _ATOMS.add(type(value))
-        return True
-    return False
-
-
-@lru_cache(maxsize=256)
-def _has_only_a_dict(cls: type) -> bool:
-    """Is everything that an instance holds in its ``__dict__``?"""
-    ancestors = cls.__mro__[:-1]
-    return bool(ancestors) and not any(c.__module__ == "builtins" or "__slots__" in vars(c) for c in ancestors)
+        _VALUES.add(type(value))
+    elif not (type(value) is tuple and all(type(item) in _VALUES for item in value)):
+        raise _Unusual
 
 
 def _slow(manager: Any, sequences: list[Any]) -> tuple[Any, list[Any]]:
+    """As ``copied``, for anything: whatever manager and sequences share, their copies share."""
     memo: dict[int, Any] = {}
-    fresh = []
-    for sequence in sequences:
-        if _has_only_a_dict(type(sequence)):
-            memo[id(sequence)] = object.__new__(type(sequence))
-    for sequence in sequences:
-        new = memo.get(id(sequence))
-        if new is None:
-            fresh.append(deepcopy(sequence, memo))
-            continue
-        new.__dict__.update(deepcopy(sequence.__dict__, memo))
-        fresh.append(new)
-    return deepcopy(manager, memo), fresh
+    plain = [sequence for sequence in sequences if hasattr(sequence, "__dict__") and _has_only_a_dict(type(sequence))]
+    for sequence in plain:
+        memo[id(sequence)] = _make(type(sequence))
+    for sequence in plain:
+        vars(memo[id(sequence)]).update(deepcopy(vars(sequence), memo))
+    return deepcopy(manager, memo), [deepcopy(sequence, memo) for sequence in sequences]

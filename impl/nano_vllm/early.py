@@ -20,7 +20,7 @@ class EarlyAdapter(NanoAdapter):
 
 
 class LayoutAdapter(NanoAdapter):
-    """``get_token_layout(seq)`` counts tokens hit in used blocks, hit in free blocks, and new; then numbers are asked for.
+    """``get_token_layout(seq)`` counts tokens hit in used blocks, hit in free blocks, and new; the rest is numbers.
 
     The table covers what is planned (`num_new_tokens`) only, so the rest of a prompt needs ``may_append`` as well.
     """

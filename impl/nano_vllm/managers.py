@@ -55,8 +55,8 @@ def _turns_prefix_cache_on(parameter: inspect.Parameter) -> bool:
 def constructed(construct: Construct, cls: type, world: World) -> Any:
     """A manager for this world.
 
-    Raises ImplementationError if the class refuses a world that makes sense; for a world that makes none, what the class
-    itself raises, because then that error is what is looked at.
+    Raises ImplementationError if the class refuses a world that makes sense; for a world that makes none, what the
+    class itself raises, because then that error is what is looked at.
     """
     try:
         return construct(cls, world)

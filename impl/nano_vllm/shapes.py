@@ -82,11 +82,6 @@ def shape_of(cls: type) -> Shape | None:
     return EARLY if wanted == 1 and required(cls, "can_append") <= 1 else None
 
 
-def looks_like_manager(cls: type) -> bool:
-    """Is this a class that somebody might mean when no class is named?"""
-    return shape_of(cls) is not None
-
-
 def required(cls: type, name: str) -> int:
     """How many arguments the caller of a method must give; 1 where the signature does not show."""
     try:

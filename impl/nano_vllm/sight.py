@@ -30,7 +30,7 @@ class Sight:
         self._contents = _first(block, CONTENTS, Iterable)
 
     def snapshot(self, manager: Any) -> Snapshot:
-        """What the manager shows now.  Raises what reading raises if the manager has turned its attributes into junk."""
+        """What the manager shows now.  Raises what reading raises if the manager has made junk of its attributes."""
         blocks = getattr(manager, self._blocks) if self._blocks else ()
         references, hashed, contents = self._references, self._hash, self._contents
         return Snapshot(

@@ -27,7 +27,7 @@ def weak_hash(*arguments: Any, **named: Any) -> int:
 
 
 def chain_hash_of(cls: type) -> ChainHash | None:
-    """The manager's own chain hash as a function of (tokens, parent hash or None), or None where there is none to call."""
+    """The manager's own chain hash as a function of (tokens, parent hash or None); None if there is none to call."""
     found = _find(cls)
     if found is None:
         return None
@@ -46,10 +46,13 @@ def _find(cls: type) -> Callable[..., Any] | None:
     owner, name = _owner_of_hash(cls)
     if name is None:
         return None
+    found: Callable[..., Any]
     if isinstance(owner, type):
         method = inspect.getattr_static(owner, name)
-        return getattr(object.__new__(owner), name) if isinstance(method, FunctionType) else getattr(owner, name)
-    return owner[name]  # type: ignore[no-any-return]
+        found = getattr(object.__new__(owner) if isinstance(method, FunctionType) else owner, name)
+    else:
+        found = owner[name]
+    return found
 
 
 def _owner_of_hash(cls: type) -> tuple[Any, str | None]:
