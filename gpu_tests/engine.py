@@ -119,14 +119,14 @@ class Engine:
         answer = self._ask(op.Admit(request.name, tokens, limit, request.namespace))
         if isinstance(answer, op.Refused):
             return False
+        live = Live(request, tokens, answer.table, answer.cached, answer.cached, answer.reserved)
+        self._check_table(live)
         hit = -(-answer.cached // self.run.world.block_size)
         self._count_hits(answer.table[:hit])
         self._count_fresh(answer.table[hit:])
-        planned = answer.reserved
-        self.live[request.name] = Live(request, tokens, answer.table, answer.cached, answer.cached, planned)
-        self._check_table(self.live[request.name])
-        if not planned:
-            self._sample(self.live[request.name])
+        self.live[request.name] = live
+        if not live.planned:
+            self._sample(live)
         return True
 
     def reserve(self, name: str, count: int) -> bool:
@@ -135,9 +135,10 @@ class Engine:
         answer = self._ask(op.Reserve(name, count))
         if isinstance(answer, op.Refused):
             return False
-        self._count_fresh(answer.table[len(live.table) :])
+        known = len(live.table)
         live.table, live.planned = answer.table, count
         self._check_table(live)
+        self._count_fresh(answer.table[known:])
         return True
 
     def step(self, names: Iterable[str]) -> None:
@@ -185,11 +186,13 @@ class Engine:
         self.run.counts.recycles += sum(block in self._filled for block in blocks)
 
     def _check_table(self, live: Live) -> None:
-        needed = -(-(live.computed + live.planned) // self.run.world.block_size)
-        alien = [block for block in live.table if not 0 <= block < self.run.blocks]
-        if len(live.table) < needed or alien:
+        size, planned = self.run.world.block_size, live.computed + live.planned
+        numbers = [type(number) for number in (live.computed, live.planned, *live.table)]
+        if set(numbers) != {int} or not 0 <= live.computed <= planned <= len(live.tokens):
+            raise StoppedError(f"no engine could use this answer for {live.request.name}: {live}")
+        if len(live.table) * size < planned or not set(live.table) <= set(range(self.run.blocks)):
             raise StoppedError(
-                f"the table of {live.request.name} is {live.table}; it needs {needed} blocks of the pool"
+                f"the table of {live.request.name} is {live.table}, for {planned} tokens of {size} a block"
             )
 
     def _ask(self, operation: op.Operation) -> op.Outcome:

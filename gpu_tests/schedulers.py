@@ -18,10 +18,12 @@ from .workload import Request, Workload, build
 PATIENCE = 2000  # scheduling rounds; a correct manager needs about a hundred
 
 
-def drive(implementation: Implementation, scheduler: str, seed: int, workload: Workload | None = None) -> Run:
+def drive(
+    implementation: Implementation, scheduler: str, seed: int, weak_hash: bool = False, workload: Workload | None = None
+) -> Run:
     """Run the workload of `seed` on a fresh manager and return the recorded steps."""
     schedule, blocks = SCHEDULERS[scheduler]
-    workload = workload or build(seed, blocks, implementation.declaration)
+    workload = workload or build(seed, blocks, implementation.declaration, weak_hash)
     engine = Engine(implementation, workload, scheduler)
     try:
         schedule(engine)

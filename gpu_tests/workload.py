@@ -37,15 +37,16 @@ class Workload:
     budget: int
 
 
-def build(seed: int, blocks: int, declaration: Declaration, count: int = 14) -> Workload:
+def build(seed: int, blocks: int, declaration: Declaration, weak_hash: bool = False, count: int = 14) -> Workload:
     """`count` requests for a pool of `blocks` blocks of 4 tokens, or of the smallest size that is declared.
 
     Prompts are built from two base prefixes and three block contents, so that equal blocks turn up behind different
     prefixes and in different orders: what an unchained hash, a collision or a permuted table needs to be seen.
+    `weak_hash` asks for a manager whose chain hash collides.
     """
     rng = random.Random(f"workload {seed}")
     size = min(max(4, declaration.smallest_block_size), declaration.largest_block_size)
-    namespaces = ("", "other") if declaration.namespaces else ("",)
+    namespaces = ("", "x") if declaration.namespaces else ("",)
     contents = [_tokens(rng, size) for _ in range(3)]
     bases = [contents[0] + contents[1], contents[2] + contents[1]]
     requests: list[Request] = []
@@ -53,7 +54,7 @@ def build(seed: int, blocks: int, declaration: Declaration, count: int = 14) -> 
         prompt = _prompt(rng, size, bases, contents, requests)
         outputs = _tokens(rng, rng.randint(2, 2 * size))
         requests.append(Request(f"R{number}", prompt, outputs, rng.choice(namespaces)))
-    return Workload(seed, World(blocks, size), tuple(requests), budget=3 * size + 1)
+    return Workload(seed, World(blocks, size, weak_hash), tuple(requests), budget=3 * size + 1)
 
 
 def _prompt(
