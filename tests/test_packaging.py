@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("spec", "impl", "conformance", "gpu_tests")
-GENERATED = shutil.ignore_patterns("__pycache__", "*.py[co]", ".*_cache", ".hypothesis", ".benchmarks")
+GENERATED = shutil.ignore_patterns("__pycache__", "*.py[co]", ".*_cache", ".hypothesis", "build")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
