@@ -1,0 +1,51 @@
+"""Going back to a state of a manager: by its own copy, by ``copy.deepcopy``, or by replaying the program from scratch."""
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kvspec.conformance.lockstep import CannotCreate, ask
+from kvspec.impl.adapter import Adapter, Implementation
+from kvspec.spec import operations as op
+from kvspec.spec.state import World
+
+
+class NotFaithful(Exception):
+    """Copies, replays and the original disagree: whatever would be found in them proves nothing."""
+
+
+class Copier:
+    """`way` is "copy", "deepcopy" or "replay"; only the first two make copies."""
+
+    def __init__(self, implementation: Implementation, world: World, way: str = "auto") -> None:
+        self.implementation, self.world = implementation, world
+        self.way = way if way != "auto" else _best_way(self.create())
+        self.copy: Callable[[Any], Any] = _own_copy if self.way == "copy" else copy.deepcopy
+
+    def create(self) -> Adapter:
+        """A fresh manager.  Raises CannotCreate."""
+        try:
+            return self.implementation.create(self.world)
+        except Exception as error:
+            raise CannotCreate(f"{self.implementation.name}: {type(error).__name__}: {error}") from error
+
+    def replay(self, operations: Sequence[op.Operation]) -> Adapter:
+        """A fresh manager after `operations`."""
+        adapter = self.create()
+        for operation in operations:
+            ask(adapter, operation)
+        return adapter
+
+
+def _own_copy(adapter: Any) -> Any:
+    return adapter.copy()
+
+
+def _best_way(adapter: Adapter) -> str:
+    if callable(getattr(adapter, "copy", None)):
+        return "copy"
+    try:
+        copy.deepcopy(adapter)
+    except Exception:
+        return "replay"
+    return "deepcopy"

@@ -1,0 +1,128 @@
+"""The judge, remembered: equal states up to all names are judged once for each operation and answer.
+
+The judge never depends on block numbers, so all states that differ only in the names of sequences, tokens and blocks
+form one class, and what it rules on an operation and its answer in one of them holds, renamed, in all of them.  A class
+keeps one judge's state as its representative ("local" names).  Classes live as long as the frontier needs them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+from weakref import WeakValueDictionary
+
+from kvspec.conformance.explorer.blocks import BlockNames
+from kvspec.conformance.explorer.canonical import Numbering, canonical
+from kvspec.conformance.explorer.world import Alphabet
+from kvspec.impl.adapter import Implementation
+from kvspec.spec import operations as op
+from kvspec.spec.judge import Violation, advance, begin
+from kvspec.spec.state import EMPTY, Prefixes, Snapshot, State
+
+
+class JudgeClass:
+    """All judge's states that are equal up to names; `state` is the representative.
+
+    `digest` stands for the canonical form, `numberings` lead from the representative to it.  `possible`: what may be
+    asked.  `rulings`: (operation, answer) in local names -> what follows.
+    """
+
+    __slots__ = ("__weakref__", "digest", "numberings", "possible", "rulings", "state")
+
+    def __init__(self, state: State, digest: bytes, numberings: list[Numbering], possible: list[int]) -> None:
+        self.state, self.digest, self.numberings, self.possible = state, digest, numberings, possible
+        self.rulings: dict[Any, Ruling | Violation] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What follows: a class, and the way from the local names before to the local names after."""
+
+    after: JudgeClass
+    renaming: int
+    blocks: int
+
+
+class Judging:
+    """All classes of one small world."""
+
+    def __init__(self, implementation: Implementation, alphabet: Alphabet, names: BlockNames, muted: frozenset[str]) -> None:
+        self.alphabet, self.names, self.muted = alphabet, names, muted
+        self.implementation, self.prefixes = implementation, Prefixes()
+        self.classes: WeakValueDictionary[bytes, JudgeClass] = WeakValueDictionary()
+        self._keys = [_key_function(implementation, alphabet, self.prefixes, r) for r in range(len(alphabet.renamings))]
+        self.calls = 0
+
+    def start(self) -> JudgeClass:
+        """The class before the first operation; local and actual names agree."""
+        state = begin(self.alphabet.world.world, self.implementation.declaration, self.prefixes)
+        state.muted = self.muted
+        return self.enter(state).after
+
+    def rule(self, before: JudgeClass, operation: int, outcome: op.Outcome) -> Ruling | Violation:
+        """What follows when `operation` has `outcome`, both in local names; the state that is shown is not looked at."""
+        found = before.rulings.get((operation, outcome))
+        if found is None:
+            state = before.state.copy()
+            found = self._advance(state, operation, outcome, None) or self.enter(state)
+            before.rulings[operation, outcome] = found
+        return found
+
+    def inspect(
+        self, before: JudgeClass, operation: int, outcome: op.Outcome, earlier: Snapshot | None, shown: Snapshot | None, renaming: int
+    ) -> Violation | None:
+        """As `rule`, with all that is shown (in local names, but hashes as they are) and nothing remembered.
+
+        `renaming` leads from actual to local names: a hash says something of the actual tokens.
+        """
+        state = before.state.copy()
+        state.shown, state.key_of = earlier, self._keys[self.alphabet.inverse[renaming]]
+        return self._advance(state, operation, outcome, shown)
+
+    def _advance(self, state: State, operation: int, outcome: op.Outcome, shown: Snapshot | None) -> Violation | None:
+        self.calls += 1
+        violation = advance(state, self.alphabet.operations[operation], outcome, shown)
+        state.noted.clear()
+        return violation
+
+    def enter(self, state: State) -> Ruling:
+        """The class of a state, and the way from the names of this state to the local ones of the class."""
+        form, numberings = canonical(state, self.alphabet)
+        digest = blake2b(form, digest_size=16).digest()
+        known = self.classes.get(digest)
+        if known is None:
+            state.shown = state.key_of = None
+            known = JudgeClass(state, digest, numberings, self.alphabet.possible(state))
+            self.classes[digest] = known
+            return Ruling(known, 0, 0)
+        return Ruling(known, *self._way(numberings[0], known.numberings[0]))
+
+    def _way(self, source: Numbering, target: Numbering) -> tuple[int, int]:
+        names = _through(source.names, target.names)
+        tokens = tuple(target.tokens.index(number) for number in source.tokens)
+        return self.alphabet.place(names, tokens), self.names.way(source.blocks, target.blocks)
+
+
+def _through(source: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that sends each entry of `source` to the entry of `target` at the same place."""
+    pairs = dict(zip(source, target, strict=True))
+    return tuple(pairs[each] for each in range(len(source)))
+
+
+def _key_function(
+    implementation: Implementation, alphabet: Alphabet, prefixes: Prefixes, renaming: int
+) -> Callable[[int], int] | None:
+    """The manager's chain hash of a prefix in local names; `renaming` leads to the actual ones."""
+    chain_hash, world = implementation.chain_hash, alphabet.world
+    if chain_hash is None or world.weak_hash or implementation.declaration.namespaces:
+        return None
+    actual, known = alphabet.renamings[renaming].tokens, {EMPTY: None}  # type: ignore[var-annotated]
+
+    def key_of(prefix: int) -> int:
+        if prefix not in known:
+            before, tokens = prefixes.tail(prefix, world.block_size)
+            before = before if prefixes.parents[before] != EMPTY else EMPTY
+            known[prefix] = chain_hash(tuple(actual[token] for token in tokens), key_of(before))  # type: ignore[index,arg-type]
+        return known[prefix]  # type: ignore[no-any-return]
+
+    return key_of
