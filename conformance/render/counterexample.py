@@ -3,6 +3,9 @@
 import tempfile
 from pathlib import Path
 
+from rich.console import RenderableType
+from rich.text import Text
+
 from kvspec.conformance.lockstep import CannotCreate
 from kvspec.conformance.program import Counterexample
 from kvspec.conformance.render.moments import Story, tell
@@ -10,8 +13,6 @@ from kvspec.conformance.render.table import plain, render_story
 from kvspec.conformance.trace.reader import read_trace
 from kvspec.conformance.trace.writer import NotRepeatable, write_trace
 from kvspec.impl.adapter import Implementation
-from rich.console import RenderableType
-from rich.text import Text
 
 
 def story_of(found: Counterexample, implementation: Implementation, seed: int = 0) -> Story:

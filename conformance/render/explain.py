@@ -119,7 +119,7 @@ def required(story: Story) -> dict[str, str]:
 def _counts(story: Story) -> dict[str, str]:
     """The judge's own counts: complete, because these clauses are checked after all micro-steps."""
     state = story.moments[-1].state
-    return {"free": _free(state), "references": _references(state)}
+    return {"free": _free(state) or "none", "references": _references(state)}
 
 
 def _free(state: State) -> str:

@@ -7,17 +7,18 @@ import io
 import textwrap
 from dataclasses import dataclass
 
+from rich import box
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
 from kvspec.conformance.render.explain import because, broken_profile, required, weakest
 from kvspec.conformance.render.moments import Moment, Story
 from kvspec.conformance.render.similar import similar_reports
 from kvspec.conformance.render.words import answered, plural, spoken
 from kvspec.spec.clauses import CLAUSES
 from kvspec.spec.state import Snapshot, State
-from rich import box
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 COLUMNS = ("operation", "returned", "free", "references", "index")
 MOST_ENTRIES = 6  # index entries in one cell

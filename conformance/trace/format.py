@@ -20,7 +20,7 @@ from kvspec.spec.declaration import Declaration
 from kvspec.spec.operations import Operation, Outcome
 from kvspec.spec.state import Snapshot, World
 
-FORMAT = 1  # the version of the trace format; changes with every change of a field
+FORMAT_VERSION = 1  # the version of the trace format; changes with every change of a field
 
 # Contexts whose clauses no program shows: their traces have no operations, and name the clause only.
 WITHOUT_OPERATIONS = ("robust", "hash")

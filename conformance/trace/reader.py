@@ -12,7 +12,7 @@ from kvspec.conformance.trace.digest import Digest
 from kvspec.conformance.trace.encoding import EncodingError
 from kvspec.conformance.trace.format import (
     FOOTER,
-    FORMAT,
+    FORMAT_VERSION,
     HEADER,
     RECORD,
     WITHOUT_OPERATIONS,
@@ -133,8 +133,8 @@ def _numbered(line: int, record: Record, expected: int) -> Record:
 
 
 def _check_version(value: dict[str, Any]) -> None:
-    if value.get("format") != FORMAT:
-        raise TraceError(f"the trace has format {value.get('format')!r}; this kvspec reads format {FORMAT}")
+    if value.get("format") != FORMAT_VERSION:
+        raise TraceError(f"the trace has format {value.get('format')!r}; this kvspec reads format {FORMAT_VERSION}")
     judged_by = value.get("spec")
     if _release(judged_by) != _release(spec.__version__):
         raise TraceError(f"the trace was judged by spec {judged_by!r}, this is {spec.__version__}: record it again")

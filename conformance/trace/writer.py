@@ -12,7 +12,16 @@ from kvspec.conformance.lockstep import Lockstep
 from kvspec.conformance.program import Counterexample, Program, run
 from kvspec.conformance.trace.digest import Digest
 from kvspec.conformance.trace.encoding import OPERATION, WORLD
-from kvspec.conformance.trace.format import FOOTER, FORMAT, HEADER, RECORD, WITHOUT_OPERATIONS, Footer, Header, Record
+from kvspec.conformance.trace.format import (
+    FOOTER,
+    FORMAT_VERSION,
+    HEADER,
+    RECORD,
+    WITHOUT_OPERATIONS,
+    Footer,
+    Header,
+    Record,
+)
 from kvspec.impl.adapter import Implementation
 from kvspec.spec.judge import Violation
 from kvspec.spec.operations import Operation, Outcome
@@ -72,7 +81,7 @@ def header_of(
 ) -> Header:
     """The header of a trace of `implementation`."""
     return Header(
-        FORMAT,
+        FORMAT_VERSION,
         spec.__version__,
         slug,
         implementation.name,

@@ -1,0 +1,69 @@
+"""The files of a report: JSON, Markdown for a job summary, a self-contained page, a badge, and the traces."""
+
+import json
+from pathlib import Path
+
+from kvspec import spec
+from kvspec.conformance.render.page import fill
+from kvspec.conformance.render.report_data import ReportView, as_json, badge
+from kvspec.conformance.render.story_page import told_story
+from kvspec.conformance.render.table import plain_story
+from kvspec.conformance.trace.writer import write_trace
+from kvspec.conformance.verdict import Standing
+from kvspec.impl.adapter import Implementation
+
+COUNTED = ("operations", "hits", "free_hits", "recycles", "refusals", "preemptions")
+
+
+def write_report_files(folder: Path, view: ReportView, implementation: Implementation) -> list[Path]:
+    """Write report.json, report.md, report.html, badge.json and traces/*.ndjson; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "report.json": json_text(view),
+        "report.md": markdown(view),
+        "report.html": html(view),
+        "badge.json": json.dumps(badge(view)) + "\n",
+    }
+    written = []
+    for name, text in texts.items():
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+    for shown in view.shown:
+        found = shown.result.counterexample
+        assert found is not None
+        written.append(write_trace(folder / shown.trace, implementation, found, view.report.seed))
+    return written
+
+
+def json_text(view: ReportView) -> str:
+    """``report.json``"""
+    return json.dumps(as_json(view), indent=2, ensure_ascii=False) + "\n"
+
+
+def markdown(view: ReportView) -> str:
+    """``report.md``: short enough for a job summary; counterexamples as text."""
+    stories = [(shown, plain_story(shown.story, shown.trace, 96)) for shown in view.shown]
+    return fill("report.md.j2", **_values(view), stories=stories)
+
+
+def html(view: ReportView) -> str:
+    """``report.html``: one file, nothing is loaded from elsewhere."""
+    stories = [(shown, told_story(shown.story, shown.trace, shown.snippet)) for shown in view.shown]
+    return fill("report.html.j2", **_values(view), stories=stories)
+
+
+def _values(view: ReportView) -> dict[str, object]:
+    standings = {"conforms": "good", "partial": "warn", "violates": "bad", "proves nothing": "warn"}
+    profiles = [
+        v for v in view.report.profiles() if v.standing is not Standing.NOT_TRIED or v.untried != "not selected"
+    ]
+    return {
+        "report": view.report,
+        "view": view,
+        "spec": spec.__version__,
+        "profiles": profiles,
+        "counted": COUNTED,
+        "classes": standings,
+        "anchors": {shown.result.clause for shown in view.shown},
+    }
