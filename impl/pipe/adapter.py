@@ -121,7 +121,7 @@ class PipeAdapter:
         for number, (past, line) in enumerate(zip(replay, lines, strict=False)):
             if past.answer != line:
                 first, then = past.answer.decode(errors="replace"), line.decode(errors="replace")
-                because = f"asked the same again, it answers otherwise: request {number}: {first:.100}; then {then:.100}"
+                because = f"the same requests, another answer: request {number}: {first:.100}; then {then:.100}"
                 self._lose(op.Failed(because))
                 return op.Nonsense(because)
         return None

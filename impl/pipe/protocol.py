@@ -143,6 +143,7 @@ ANSWER = Choice(
     },
 )
 
+
 class NoAnswer(Exception):
     """A line is no answer of the protocol; the message says why."""
 
