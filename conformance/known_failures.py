@@ -165,11 +165,11 @@ def write_known(
 ) -> int:
     """Write the first file for an implementation, reasons and links left blank; returns the number of entries.
 
-    The traces go into a folder beside the file.  Raises FileExistsError rather than lose what was filled in by hand,
+    The traces go into a folder beside the file.  Raises KnownFailuresError rather than lose what was filled in by hand,
     trace.NotRepeatable if a counterexample cannot be shown again.
     """
     if path.exists():
-        raise FileExistsError(f"{path} exists: known failures are never overwritten")
+        raise KnownFailuresError(f"{path} exists: known failures are never overwritten")
     folder, parts = path.with_name(f"{path.stem}-traces"), [HEAD.format(name=implementation.name)]
     for each in found:
         slug = slug_of(each.violation.clause, each.program, each.context)

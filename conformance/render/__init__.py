@@ -1,6 +1,11 @@
 """What is shown of a run: tables, pictures, snippets and reports."""
 
-from kvspec.conformance.render.counterexample import plain_counterexample, render_counterexample, story_of
+from kvspec.conformance.render.counterexample import (
+    plain_counterexample,
+    render_counterexample,
+    story_of,
+    trace_path_of,
+)
 from kvspec.conformance.render.moments import Story, tell
 from kvspec.conformance.render.snippet import standalone_snippet
 from kvspec.conformance.render.table import plain_story, render_story
@@ -14,4 +19,5 @@ __all__ = [
     "standalone_snippet",
     "story_of",
     "tell",
+    "trace_path_of",
 ]

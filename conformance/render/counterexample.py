@@ -11,7 +11,7 @@ from kvspec.conformance.program import Counterexample
 from kvspec.conformance.render.moments import Story, tell
 from kvspec.conformance.render.table import plain, render_story
 from kvspec.conformance.trace.reader import read_trace
-from kvspec.conformance.trace.writer import NotRepeatable, write_trace
+from kvspec.conformance.trace.writer import NotRepeatable, slug_of, write_trace
 from kvspec.impl.adapter import Implementation
 
 
@@ -21,17 +21,23 @@ def story_of(found: Counterexample, implementation: Implementation, seed: int = 
         return tell(read_trace(write_trace(Path(folder) / "trace.ndjson", implementation, found, seed)))
 
 
+def trace_path_of(found: Counterexample, folder: Path) -> Path:
+    """Where the trace of a counterexample belongs in `folder`."""
+    return folder / f"{slug_of(found.violation.clause, found.program, found.context)}.ndjson"
+
+
 def render_counterexample(
     found: Counterexample,
     implementation: Implementation,
     trace_path: Path | None = None,
     seed: int = 0,
 ) -> RenderableType:
-    """The table of a counterexample; read from `trace_path` if that exists, else run once more."""
+    """The table of a counterexample, run once more; its trace is written to `trace_path` unless it is there."""
     trace = str(trace_path) if trace_path else "TRACE"
-    if trace_path and trace_path.exists():
-        return render_story(tell(read_trace(trace_path)), trace)
     try:
+        if trace_path:
+            path = trace_path if trace_path.exists() else write_trace(trace_path, implementation, found, seed)
+            return render_story(tell(read_trace(path)), trace)
         return render_story(story_of(found, implementation, seed), trace)
     except (NotRepeatable, CannotCreate) as error:
         violation = found.violation

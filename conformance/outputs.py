@@ -1,0 +1,44 @@
+"""What a run leaves behind: the folder of the report, and the first file of known failures."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kvspec.conformance.known_failures import KnownFailuresError, write_known
+from kvspec.conformance.program import Counterexample
+from kvspec.conformance.render.report_data import view_of
+from kvspec.conformance.render.report_files import write_report_files
+from kvspec.conformance.trace.writer import slug_of
+from kvspec.conformance.verdict import ConformanceReport
+
+if TYPE_CHECKING:
+    from kvspec.conformance.examination import Examination
+
+
+def write_outputs(
+    examination: "Examination",
+    report: ConformanceReport,
+    folder: Path | str | None,
+    known: Path | str | None,
+) -> list[str]:
+    """Write what was asked for; one line a file or problem, for the terminal."""
+    lines = []
+    if folder:
+        fixed = tuple(examination.fixed_known_failures())
+        view = view_of(report, examination.implementation, fixed=fixed)
+        written = write_report_files(Path(folder), view, examination.implementation)
+        lines += [f"wrote {path}" for path in written]
+    if known:
+        lines.append(_write_known(Path(known), examination, report))
+    return lines
+
+
+def _write_known(path: Path, examination: "Examination", report: ConformanceReport) -> str:
+    found: dict[str, Counterexample] = {}
+    for result in report.broken():
+        if each := result.counterexample:
+            found.setdefault(slug_of(each.violation.clause, each.program, each.context), each)
+    try:
+        count = write_known(path, found.values(), examination.implementation, report.seed)
+    except KnownFailuresError as error:
+        return f"not written: {error}"
+    return f"wrote {path}: {count} known failures; give each a reason and a link"
