@@ -3,7 +3,10 @@
 from kvspec.impl.known_bad import (  # noqa: F401  (they fill the registry)
     answers,
     content,
+    early,
     identity,
+    input,
+    late,
     order,
     ownership,
     room,

@@ -30,8 +30,8 @@ class KnownBad:
     """A manager with one planted fault.
 
     `clause`: the clause it must be caught for.  `sentence`: the fault.  `kind`: one of KINDS.  `reports`: public reports
-    of the same fault.  `base`: the sound manager it is planted in, `shape`: how that is called.  `context`: where it shows.
-    `example`: a smallest program that shows it, or None where only a scenario can.
+    of the same fault.  `base`: the sound manager it is planted in.  `shape`: how that is called.  `context`: where the
+    fault shows.  `example`: a smallest program that shows it, or None where only a scenario can.
     """
 
     slug: str
