@@ -85,18 +85,21 @@ def weak_twin(cls: type) -> type | None:
     owner, name = _owner_of_hash(cls)
     if name is None:
         return None
-    seen = dict(namespace_of(cls))
-    if isinstance(owner, type) and owner is not cls:
-        seen[owner.__name__] = type(owner.__name__, (owner,), {name: staticmethod(weak_hash)})
-    elif not isinstance(owner, type):
-        seen[name] = weak_hash
+    namespaces = _Namespaces()
     body: dict[str, Any] = {}
     for ancestor in reversed(cls.__mro__[:-1]):
-        body |= {key: _seeing(value, seen) for key, value in vars(ancestor).items() if _is_method(value)}
+        for key, value in vars(ancestor).items():
+            body.pop(key, None)
+            if _is_method(value):
+                body[key] = namespaces.seen_by(value)
     if owner is cls:
         body[name] = staticmethod(weak_hash)
     twin = type(cls.__name__, (cls,), body)
-    seen[cls.__name__] = twin
+    namespaces.replace(cls, twin)
+    if isinstance(owner, dict):
+        namespaces.replace(owner[name], weak_hash)
+    elif owner is not cls:
+        namespaces.replace(owner, type(owner.__name__, (owner,), {name: staticmethod(weak_hash)}))
     return twin
 
 
@@ -104,14 +107,27 @@ def _is_method(value: Any) -> bool:
     return isinstance(value, FunctionType | classmethod | staticmethod | property)
 
 
-def _seeing(value: Any, seen: dict[str, Any]) -> Any:
-    """The same method with other global names."""
-    if isinstance(value, classmethod | staticmethod):
-        return type(value)(_seeing(value.__func__, seen))
-    if isinstance(value, property):
-        return property(*(part and _seeing(part, seen) for part in (value.fget, value.fset, value.fdel)))
-    if not isinstance(value, FunctionType):
-        return value
-    new = FunctionType(value.__code__, seen, value.__name__, value.__defaults__, value.__closure__)
-    new.__kwdefaults__ = value.__kwdefaults__
-    return new
+class _Namespaces:
+    """Copies of the global names that methods see, in which one object can be put in the place of another."""
+
+    def __init__(self) -> None:
+        self._copies: dict[int, dict[str, Any]] = {}
+
+    def seen_by(self, method: Any) -> Any:
+        """The same method, seeing the copy of its global names."""
+        if isinstance(method, classmethod | staticmethod):
+            return type(method)(self.seen_by(method.__func__))
+        if isinstance(method, property):
+            return property(*(part and self.seen_by(part) for part in (method.fget, method.fset, method.fdel)))
+        if not isinstance(method, FunctionType):
+            return method
+        seen = self._copies.setdefault(id(method.__globals__), dict(method.__globals__))
+        new = FunctionType(method.__code__, seen, method.__name__, method.__defaults__, method.__closure__)
+        new.__kwdefaults__ = method.__kwdefaults__
+        return new
+
+    def replace(self, old: Any, new: Any) -> None:
+        """Put `new` wherever a global name means `old`."""
+        for seen in self._copies.values():
+            for name in [name for name, value in seen.items() if value is old]:
+                seen[name] = new
