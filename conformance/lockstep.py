@@ -6,6 +6,7 @@ from typing import Any
 
 from kvspec.conformance import time_limit
 from kvspec.impl.adapter import Adapter, Implementation
+from kvspec.impl.nano_vllm.answers import is_clear
 from kvspec.spec import model
 from kvspec.spec import operations as op
 from kvspec.spec.judge import Violation, advance, begin
@@ -33,7 +34,7 @@ def ask(adapter: Adapter, operation: op.Operation) -> op.Outcome:
     except time_limit.TimeLimitExceeded:
         return op.Failed(f"nothing: no answer within {time_limit.DEFAULT_SECONDS:g} s")
     except (Exception, SystemExit) as error:
-        return op.Failed(f"{type(error).__name__}: {error}")
+        return op.Failed(f"{type(error).__name__}: {error}", clear=is_clear(error))
     return outcome if _well_formed(operation, outcome) else op.Nonsense(f"the answer was {outcome!r:.200}")
 
 
