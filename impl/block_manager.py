@@ -9,6 +9,7 @@ import struct
 from collections import deque
 
 import xxhash
+
 from kvspec.impl.sequence import Sequence
 
 NO_HASH = -1

@@ -22,7 +22,6 @@ from kvspec.impl.block_manager import BlockManager
 from kvspec.impl.errors import LoadError
 from kvspec.impl.modules import Imported, imported, with_place
 from kvspec.impl.nano_vllm import implementation_of
-from kvspec.impl.nano_vllm.sequences import fits
 from kvspec.impl.nano_vllm.shapes import shape_of
 from kvspec.impl.targets import Target, parsed
 from kvspec.spec.clauses import PROFILES
@@ -106,9 +105,9 @@ def _at(found: Implementation, where: Imported, wanted: Target) -> Implementatio
 
 
 def _sequences(where: Imported) -> tuple[type, ...]:
-    """Classes of sequences in the module beside the manager's."""
+    """The classes in the module `sequence` beside the manager's: one of them may be what the manager works on."""
     beside = where.neighbour("sequence")
-    return tuple(value for value in vars(beside).values() if fits(value)) if beside else ()
+    return tuple(value for value in vars(beside).values() if isinstance(value, type)) if beside else ()
 
 
 def _article(found: object) -> str:

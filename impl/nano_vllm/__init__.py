@@ -11,7 +11,7 @@ from kvspec.impl.nano_vllm.adapter import NanoAdapter, Plan
 from kvspec.impl.nano_vllm.early import EarlyAdapter, LayoutAdapter, RenamedAdapter
 from kvspec.impl.nano_vllm.late import LateAdapter, LateTokensAdapter
 from kvspec.impl.nano_vllm.managers import constructed, constructor_of
-from kvspec.impl.nano_vllm.sequences import MakeSequence, fits, sequence_maker
+from kvspec.impl.nano_vllm.sequences import APPEND, APPEND_RENAMED, MakeSequence, fits, sequence_maker
 from kvspec.impl.nano_vllm.shapes import SHAPES, Shape
 from kvspec.impl.nano_vllm.sight import Sight
 from kvspec.impl.nano_vllm.weak_hash import chain_hash_of, namespace_of, weak_twin
@@ -40,7 +40,8 @@ def implementation_of(
     shape = shapes.shape_of(cls)
     if shape is None:
         raise LoadError(why_no_shape(cls))
-    factory = _Factory(cls, shape, _own_sequence(cls, sequences))
+    append = APPEND_RENAMED if shape is shapes.RENAMED else APPEND
+    factory = _Factory(cls, shape, _own_sequence(cls, sequences, append))
     smallest, largest = _block_sizes(factory)
     trial = factory(World(4, smallest))
     return Implementation(
@@ -96,11 +97,11 @@ class _Factory:
         return self._twin
 
 
-def _own_sequence(cls: type, others: tuple[type, ...]) -> type | None:
+def _own_sequence(cls: type, others: tuple[type, ...], append: str) -> type | None:
     """The engine's own class of sequences, if the manager's module or one of `others` gives it."""
     named = namespace_of(cls)
     likely = [named.get("Sequence"), named.get("Request"), *others, *named.values()]
-    return next((found for found in likely if fits(found)), None)
+    return next((found for found in likely if fits(found, append)), None)
 
 
 def _block_sizes(factory: Callable[[World], NanoAdapter]) -> tuple[int, int]:

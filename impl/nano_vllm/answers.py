@@ -2,12 +2,14 @@
 
 import dis
 import operator
+import re
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 from kvspec.spec.operations import Failed, Nonsense, Outcome
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _DELIBERATE = (ValueError, TypeError, KeyError, RuntimeError)
 
@@ -32,8 +34,8 @@ def ask(name: str, call: Callable[..., Any], *arguments: Any, promised: bool = F
 
 
 def spoken(error: BaseException) -> str:
-    """Type and message of an exception in one line."""
-    message = " ".join(str(error).split())
+    """Type and message of an exception in one line, without addresses, so that it is the same in the next run."""
+    message = _ADDRESS.sub("", " ".join(str(error).split()))
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 

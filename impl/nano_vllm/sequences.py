@@ -9,13 +9,14 @@ from kvspec.impl.sequence import Sequence
 
 MakeSequence = Callable[[list[int]], Any]
 
-_TOKENS = ("append_token", "append_output_token")
+APPEND = "append_token"
+APPEND_RENAMED = "append_output_token"
 _BLOCK_SIZE = "block_size"
 
 
-def fits(cls: object) -> bool:
-    """Does this look like a class of sequences that a manager of this shape can work on?"""
-    return isinstance(cls, type) and any(hasattr(cls, name) for name in _TOKENS) and hasattr(cls, "__len__")
+def fits(cls: object, append: str = APPEND) -> bool:
+    """Does this look like a class of sequences, to which a sampled token is added by `append`?"""
+    return isinstance(cls, type) and hasattr(cls, append) and hasattr(cls, "__len__")
 
 
 def sequence_maker(cls: type | None, block_size: int) -> tuple[MakeSequence, str]:
@@ -78,7 +79,7 @@ def _required_others(cls: type) -> dict[str, Any]:
 
 
 def _stand_in(parameter: inspect.Parameter) -> Any:
-    if isinstance(parameter.annotation, type):
+    if isinstance(parameter.annotation, type) and parameter.annotation is not parameter.empty:
         try:
             return parameter.annotation()
         except Exception:

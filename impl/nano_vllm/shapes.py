@@ -76,9 +76,8 @@ def shape_of(cls: type) -> Shape | None:
         return None
     wanted = required(cls, "allocate")
     if not LATE.missing(cls):
-        publish = next(name for name in _PUBLISH if hasattr(cls, name))
         late = {1: LATE_TOKENS, 2: LATE}.get(wanted)
-        return late if required(cls, publish) == 1 else None
+        return late if required(cls, publish_name(cls)) == 1 else None
     return EARLY if wanted == 1 and required(cls, "can_append") <= 1 else None
 
 
@@ -96,7 +95,7 @@ def required(cls: type, name: str) -> int:
 
 def spelled(cls: type, names: tuple[str, ...]) -> str:
     """The first of `names` that the class has."""
-    return next(name for name in names if hasattr(cls, name))
+    return next(name for name in names if callable(getattr(cls, name, None)))
 
 
 def grow_name(cls: type) -> str:

@@ -63,12 +63,17 @@ def _owner_of_hash(cls: type) -> tuple[Any, str | None]:
             return cls, name
         if isinstance(namespace.get(name), FunctionType):
             return namespace, name
-    for other in namespace.values():
-        if isinstance(other, type) and other.__module__ == cls.__module__:
-            for name in NAMES:
-                if inspect.getattr_static(other, name, None) is not None:
-                    return other, name
+    for other in (namespace[used] for used in sorted(_used_by(cls)) if isinstance(namespace.get(used), type)):
+        for name in NAMES:
+            if inspect.getattr_static(other, name, None) is not None:
+                return other, name
     return None, None
+
+
+def _used_by(cls: type) -> set[str]:
+    """The global names that the methods of `cls` itself use."""
+    functions = [getattr(value, "__func__", value) for value in vars(cls).values()]
+    return {name for function in functions if isinstance(function, FunctionType) for name in function.__code__.co_names}
 
 
 def namespace_of(cls: type) -> dict[str, Any]:
