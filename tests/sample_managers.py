@@ -11,7 +11,10 @@ from kvspec.spec.state import Snapshot, World
 
 
 class ModelManager:
-    """The model behind the five operations."""
+    """The model behind the five operations, in the form that ``--impl`` takes."""
+
+    declaration = model.DECLARATION
+    chain_hash = staticmethod(reference_hash)
 
     def __init__(self, world: World) -> None:
         chain = (lambda tokens, parent: sum(tokens) % 3) if world.weak_hash else reference_hash

@@ -128,8 +128,11 @@ def standalone_snippet(found: Counterexample, implementation: Implementation, se
         return str(
             Script((_head(story), f"# No program shows this clause.  Run: kvspec check {_target(implementation)}"))
         )
-    calls = calls_of(implementation, story.header.world)
-    return str(_direct(story, implementation, calls) if calls else _through_adapter(story, implementation))
+    adapter: Any = implementation.create(_plain_world(story))
+    calls = calls_of(adapter)
+    if calls is None or "<locals>" in type(adapter.manager).__qualname__:
+        return str(_through_adapter(story, implementation))
+    return str(_direct(story, implementation, calls, type(adapter.manager)))
 
 
 def _head(story: Story) -> str:
@@ -141,8 +144,7 @@ def _head(story: Story) -> str:
 # Direct calls -----------------------------------------------------------------------------------------------------
 
 
-def _direct(story: Story, implementation: Implementation, calls: Calls) -> Script:
-    cls = type(implementation.create(_plain_world(story)).manager)  # type: ignore[attr-defined]
+def _direct(story: Story, implementation: Implementation, calls: Calls, cls: type) -> Script:
     world, names = story.header.world, names_of(story)
     setup = f"SIZE = {world.block_size}  # tokens in a block"
     manager = f"manager = {cls.__name__}({world.blocks}, SIZE)  # {world.blocks} blocks"

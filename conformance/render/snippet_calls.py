@@ -1,17 +1,12 @@
 """The five operations as direct calls of a manager in one of nano-vllm's shapes."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from kvspec.conformance.render.moments import Moment, Story
 from kvspec.conformance.render.words import answered, spoken
-from kvspec.impl.adapter import Implementation
+from kvspec.impl.nano_vllm.early import EarlyAdapter
+from kvspec.impl.nano_vllm.late import LateAdapter, LateTokensAdapter
 from kvspec.spec import operations as op
-from kvspec.spec.state import World
-
-LATE = "late registration (allocate(seq, n)"
-LATE_TOKENS = "late registration (allocate(seq),"
-EARLY = "early registration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +95,15 @@ class Notes:
         self.preempted: dict[str, tuple[int, ...]] = {}
 
 
-def calls_of(implementation: Implementation, world: World) -> Calls | None:
-    """How this implementation spells its calls, or None if it has none of nano-vllm's shapes."""
-    shape, plan = implementation.shape, _plan(implementation, world)
-    if plan is None:
+def calls_of(adapter: object) -> Calls | None:
+    """How the manager behind an adapter spells its calls, or None if it has none of nano-vllm's shapes."""
+    if not isinstance(adapter, LateAdapter | EarlyAdapter):
         return None
-    if shape.startswith(LATE):
-        return Calls(True, "== -1", plan.publish, plan.grow, plan.asks_with_sequence)
-    if shape.startswith(LATE_TOKENS):
-        return Calls(False, "== -1", plan.publish, plan.grow, plan.asks_with_sequence)
-    if shape.startswith(EARLY):
+    plan = adapter._plan
+    if isinstance(adapter, EarlyAdapter):
         return Calls(False, "is False", "", plan.grow, plan.asks_with_sequence)
-    return None
-
-
-def _plan(implementation: Implementation, world: World) -> Any:
-    return getattr(implementation.create(World(world.blocks, world.block_size)), "_plan", None)
+    counted = not isinstance(adapter, LateTokensAdapter)
+    return Calls(counted, "== -1", plan.publish, plan.grow, plan.asks_with_sequence)
 
 
 def names_of(story: Story) -> dict[str, str]:
