@@ -40,8 +40,12 @@ def run_campaign(
     seed: int,
     programs: int,
     progress: Progress | None = None,
+    until: str = "",
 ) -> CampaignResult:
-    """Run `programs` random programs.  Raises lockstep.CannotCreate if no manager can be made."""
+    """Run `programs` random programs, or fewer: as soon as the clause `until` is broken.
+
+    Raises lockstep.CannotCreate if no manager can be made.
+    """
     result = CampaignResult(context)
     decided = frozenset(context.clauses())
     with alarm_installed():
@@ -50,7 +54,7 @@ def run_campaign(
             _run_program(implementation, random, number, programs, result, decided)
             if progress:
                 progress(1)
-            if _hopeless(result):
+            if _hopeless(result) or until in result.found:
                 break
     return result
 

@@ -47,7 +47,7 @@ def run_check(request: CheckRequest, console: Console) -> ExitCode:
         examination.decide_all()
         report = examination.report()
     fixed = examination.fixed_known_failures()
-    _print(request, report, fixed, console)
+    _print(request, examination, report, fixed, console)
     if request.report or request.write_known:
         from kvspec.conformance.outputs import write_outputs
 
@@ -56,7 +56,13 @@ def run_check(request: CheckRequest, console: Console) -> ExitCode:
     return ExitCode.VIOLATES if fixed else report.exit_code()
 
 
-def _print(request: CheckRequest, report: ConformanceReport, fixed: list[str], console: Console) -> None:
+def _print(
+    request: CheckRequest,
+    examination: Examination,
+    report: ConformanceReport,
+    fixed: list[str],
+    console: Console,
+) -> None:
     if short := nothing_works(report, request.implementation):
         console.print(short)
         return
@@ -66,7 +72,8 @@ def _print(request: CheckRequest, report: ConformanceReport, fixed: list[str], c
         if result.counterexample and result.clause not in shown:
             shown.add(result.clause)
             console.print()
-            console.print(render_counterexample(result.counterexample, request.implementation, None))
+            trace = examination.trace_of(result.counterexample)
+            console.print(render_counterexample(result.counterexample, request.implementation, trace, request.seed))
             if request.snippet:
                 print(standalone_snippet(result.counterexample, request.implementation))
     for sentence in fixed:

@@ -138,3 +138,112 @@ def init(path: Annotated[Path, typer.Argument(help="the file to write")] = Path(
         raise fail(f"{path} exists already; name another file: kvspec init other_name.py")
     path.write_text(ADAPTER_TEMPLATE, encoding="utf-8")
     typer.echo(f"wrote {path}; fill in the five methods, then: kvspec check {path}:MyAdapter")
+
+
+@app.command()
+def explore(
+    impl: Target = "bundled",
+    world: Annotated[str | None, typer.Option(help="blocks x block size, as in 3x2; default worlds if not given")] = None,
+    sequences: Annotated[int, typer.Option(min=1, help="sequences")] = 2,
+    tokens: Annotated[int, typer.Option(min=1, help="distinct tokens")] = 2,
+    length: Annotated[int | None, typer.Option(min=1, help="longest sequence")] = None,
+    partial: Annotated[bool | None, typer.Option(help="commit any part of a step")] = None,
+    effort: EffortName = "default",
+    limit: Annotated[int | None, typer.Option(min=1, help="stop after so many states")] = None,
+    time: Annotated[float | None, typer.Option(min=0, help="stop after so many seconds")] = None,
+    certificate: Annotated[Path | None, typer.Option(help="write the certificates here")] = None,
+    compare: Annotated[Path | None, typer.Option(help="certificates that must be equal")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="processes; one a core if not given")] = None,
+    stub: Stubs = [],  # noqa: B006
+) -> None:
+    """Exhaust small worlds of IMPL: all programs, the first violation is a shortest one."""
+    from kvspec.conformance.explorer.command import explore_command
+
+    implementation = load_or_exit(impl, stub)
+    code = explore_command(
+        implementation, world, sequences, tokens, length, partial, effort, limit, time, certificate, compare, jobs
+    )
+    raise typer.Exit(code)
+
+
+@app.command("known-bad")
+def known_bad(
+    slugs: Annotated[list[str] | None, typer.Argument(help="only these")] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="list them, run nothing")] = False,
+    json: Annotated[bool, typer.Option(help="one JSON object a line")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="how many seeds each")] = 1,
+    effort: EffortName = "default",
+) -> None:
+    """Run the known-bad managers: each must be caught for its own clause."""
+    from kvspec.conformance.known_bad_run import known_bad_command
+
+    raise typer.Exit(known_bad_command(slugs or (), json=json, seeds=range(seeds), effort=effort, only_list=list_only))
+
+
+@app.command()
+def replay(trace: Path, impl: Target, stub: Stubs = []) -> None:  # noqa: B006
+    """Ask IMPL the same as in TRACE again."""
+    from kvspec.conformance.trace.commands import replay_command
+
+    raise typer.Exit(replay_command(trace, impl, stub))
+
+
+@app.command()
+def shrink(
+    trace: Path,
+    impl: Target,
+    out: Annotated[Path | None, typer.Option(help="where the shorter trace goes")] = None,
+    stub: Stubs = [],  # noqa: B006
+) -> None:
+    """Make the counterexample in TRACE shorter."""
+    from kvspec.conformance.trace.commands import shrink_command
+
+    raise typer.Exit(shrink_command(trace, impl, out, stub))
+
+
+@app.command()
+def show(
+    trace: Path,
+    html: Annotated[Path | None, typer.Option(help="write a page with the pool over time")] = None,
+    svg: Annotated[Path | None, typer.Option(help="write a picture of the pool over time")] = None,
+) -> None:
+    """Show the counterexample in TRACE."""
+    from kvspec.conformance.trace.commands import show_command
+
+    raise typer.Exit(show_command(trace, html, svg))
+
+
+@app.command()
+def validate(trace: Path) -> None:
+    """Judge a recorded TRACE by itself, in memory that does not grow with its length."""
+    from kvspec.conformance.trace.commands import judge_command
+
+    raise typer.Exit(judge_command(trace))
+
+
+@app.command()
+def accept(
+    trace: Path,
+    known: Annotated[Path, typer.Option(help="the file of known failures")],
+    reason: Annotated[str, typer.Option(help="why it fails")],
+    link: Annotated[str, typer.Option(help="where that is tracked")],
+) -> None:
+    """List the counterexample in TRACE as a known failure."""
+    from kvspec.conformance.trace.commands import accept_command
+
+    raise typer.Exit(accept_command(trace, known, reason, link))
+
+
+@app.command()
+def prove(
+    section: Annotated[list[str] | None, typer.Option(help="only this section; may be repeated")] = None,
+    each: Annotated[bool, typer.Option("--each", help="one row a condition")] = False,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object a condition")] = False,
+    without: Annotated[str | None, typer.Option(metavar="SLUG", help="leave an invariant out, and see what breaks")] = None,
+    export: Annotated[Path | None, typer.Option(help="write the conditions as SMT-LIB files into this folder")] = None,
+    no_second_solver: Annotated[bool, typer.Option("--no-second-solver", help="do not ask cvc5")] = False,
+) -> None:
+    """Prove the specification again: conditions, verdicts, bounds."""
+    from kvspec.spec.proofs.command import run
+
+    raise typer.Exit(run(section or (), each, json, without, export, no_second_solver))

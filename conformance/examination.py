@@ -7,22 +7,28 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from random import Random
 
 from kvspec.conformance.campaign import CampaignResult, run_campaign
 from kvspec.conformance.contexts import CONTEXTS, Context
 from kvspec.conformance.effort import EFFORTS, Effort
+from kvspec.conformance.explorer import Exploration, SmallWorld
+from kvspec.conformance.explorer import Progress as WorldProgress
+from kvspec.conformance.explorer.defaults import default_worlds
+from kvspec.conformance.explorer.parallel import explore_all
 from kvspec.conformance.generator import Generator
 from kvspec.conformance.hash_check import check_hash
 from kvspec.conformance.known_failures import KnownFailures, KnownResult
-from kvspec.conformance.lockstep import Lockstep
+from kvspec.conformance.lockstep import CannotCreate, Lockstep
 from kvspec.conformance.program import Counterexample, Program, run
 from kvspec.conformance.robustness import check_robust
 from kvspec.conformance.shrink import shrink
 from kvspec.conformance.state_machine import run_machine
+from kvspec.conformance.trace import NotRepeatable, slug_of, write_trace
 from kvspec.conformance.verdict import ClauseResult, ConformanceReport
 from kvspec.impl.adapter import Implementation
-from kvspec.impl.known_bad import load_known_bad
+from kvspec.impl.known_bad import KNOWN_BAD
 from kvspec.spec.clauses import CLAUSES, PROFILES, clauses_of
 from kvspec.spec.judge import Violation
 from kvspec.spec.state import World
@@ -41,12 +47,13 @@ MUST_HAPPEN = ("operations", "hits", "recycles", "refusals", "preemptions")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user asked for; an empty `profiles` means all."""
+    """What the user asked for; an empty `profiles` means all.  `traces`: where the trace of each failure goes."""
 
     effort: str = "default"
     seed: int = 0
     profiles: tuple[str, ...] = ()
     command: str = ""
+    traces: Path = Path("kvspec-traces")
 
 
 def decided_clauses(profile: str) -> tuple[str, ...]:
@@ -117,6 +124,28 @@ class Examination:
         found = run_machine(self.implementation, result.context, self.options.seed, self.effort.examples, muted)
         if found:
             result.found.setdefault(found.violation.clause, found)
+
+    @cached_property
+    def explorations(self) -> list[Exploration]:
+        """The small worlds of this effort, exhausted.  Raises explorer.NotFaithful if copies of the manager differ."""
+        worlds = default_worlds(self.implementation.declaration, self.options.effort)
+
+        def show(world: SmallWorld, where: WorldProgress) -> None:
+            self.progress(f"world {world.label}: {where.states:,} states", 0, 1)
+
+        found = explore_all(self.implementation, worlds, self._undecided_here, progress=show)
+        self.progress("worlds", 1, 1)
+        return found
+
+    @property
+    def _undecided_here(self) -> frozenset[str]:
+        """Survivable clauses of profiles that are not declared: a small world goes on after a breach of them."""
+        declared = {c.slug for c in CLAUSES.values() if c.profile in self.implementation.declaration.profiles}
+        return frozenset(slug for slug, clause in CLAUSES.items() if clause.survivable) - declared
+
+    def world_violations(self) -> list[Counterexample]:
+        """The shortest counterexamples of the small worlds, and nothing if they hold."""
+        return [each.counterexample for each in self.explorations if each.counterexample]
 
     @cached_property
     def robust(self) -> dict[str, Violation | None]:
@@ -195,16 +224,40 @@ class Examination:
             self._results[profile, clause] = ClauseResult(profile, clause, found, known)
         return self._results[profile, clause]
 
+    def trace_of(self, found: Counterexample) -> Path | None:
+        """Store a counterexample as a trace; where it is, or None if it does not show again."""
+        slug = slug_of(found.violation.clause, found.program, found.context)
+        path = self.options.traces / f"{slug}.ndjson"
+        try:
+            return write_trace(path, self.implementation, found, self.options.seed)
+        except (NotRepeatable, CannotCreate):
+            return None
+
     @property
     def decided_something(self) -> bool:
         """Has any clause been decided in this run?"""
         return bool(self._results)
 
+    def home_of(self, found: Counterexample) -> str:
+        """The profile in which a violation of a small world counts: small worlds commit parts where that is declared."""
+        profile = CLAUSES[found.violation.clause].profile
+        return profile if profile in self.profiles else "chunked"
+
+    def decide_worlds(self) -> None:
+        """Explore, and enter what the small worlds broke where nothing shorter is known for the clause."""
+        for found in self.world_violations():
+            home = self.home_of(found)
+            known = self._results.get((home, found.violation.clause))
+            if not known or not known.counterexample or _longer(known.counterexample, found):
+                listed = bool(self.known and self.known.covers(found.violation.clause, found.context))
+                self._results[home, found.violation.clause] = ClauseResult(home, found.violation.clause, found, listed)
+
     def decide_all(self) -> None:
-        """Decide every clause of every profile that was asked for and can be tried."""
+        """Decide every clause of every profile that was asked for and can be tried, and exhaust the small worlds."""
         for profile in self.profiles:
             for clause in decided_clauses(profile) if not self.untried(profile) else ():
                 self.decide(profile, clause)
+        self.decide_worlds()
 
     @cached_property
     def _known_results(self) -> list[KnownResult]:
@@ -217,7 +270,7 @@ class Examination:
     @cached_property
     def canary_missed(self) -> str | None:
         """Plant a known-bad manager and look for its clause: the reason why this run cannot be trusted, or None."""
-        planted = load_known_bad(CANARY)
+        planted = KNOWN_BAD[CANARY]
         result = run_campaign(planted.implementation(), CONTEXTS["steps"], self.options.seed, CANARY_PROGRAMS)
         if planted.clause in result.found:
             return None
@@ -239,6 +292,8 @@ class Examination:
         )
         report.untried = {profile: reason for profile in self.profiles if (reason := self.untried(profile))}
         report.counts = {name: result.counts for name, result in self._contexts.items()}
+        if "explorations" in self.__dict__:
+            report.certificates = [each.certificate.as_data() for each in self.explorations]
         report.proves_nothing = self._proves_nothing(report)
         report.seconds = time.monotonic() - self.started
         return report
@@ -254,6 +309,10 @@ class Examination:
         if self.first_difference:
             reasons.append(f"the implementation is not deterministic: {self.first_difference}")
         return list(dict.fromkeys(reasons))
+
+
+def _longer(one: Counterexample, other: Counterexample) -> bool:
+    return len(one.program.operations) > len(other.program.operations)
 
 
 def _bare(violation: Violation | None, profile: str) -> Counterexample | None:

@@ -99,7 +99,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
     terminalreporter.section("kvspec")
     width = terminalreporter._tw.fullwidth
-    terminalreporter.write(summary_text(examination.report(), width, counterexamples=False))
+    terminalreporter.write(summary_text(examination.report(), width))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -38,6 +38,7 @@ def shrink(implementation: Implementation, found: Counterexample) -> Counterexam
         budget = _Budget(implementation, clause, muted)
         if program := budget.broken_by(found.program):
             program = _shrink(budget, program)
+            program = budget.broken_by(_renamed(program)) or program
             _, violation = run(implementation, program, muted, clause == MODEL_CLAUSE)
             assert violation is not None
             return Counterexample(program, violation, found.context, muted)
@@ -58,12 +59,28 @@ def _shrink(budget: _Budget, program: Program) -> Program:
     return program
 
 
+def _renamed(program: Program) -> Program:
+    """The sequences called A, B, C … in the order in which they are first named."""
+    names: dict[str, str] = {}
+    for operation in program.operations:
+        for name in operation.sequences if isinstance(operation, op.Commit) else (operation.sequence,):
+            names.setdefault(name, chr(ord("A") + len(names)))
+    return replace(program, operations=tuple(_with_names(operation, names) for operation in program.operations))
+
+
+def _with_names(operation: op.Operation, names: dict[str, str]) -> op.Operation:
+    if isinstance(operation, op.Commit):
+        return op.Commit(tuple(names[name] for name in operation.sequences))
+    return replace(operation, sequence=names[operation.sequence])
+
+
 def _size(program: Program) -> tuple[int, ...]:
     """What is to become small, the most important first."""
     tokens = [token for operation in program.operations for token in _tokens(operation)]
     world = program.world
     partial = sum(isinstance(operation, op.Admit) and operation.limit < 1 << 20 for operation in program.operations)
-    return (len(program.operations), len(tokens), world.blocks, world.block_size, partial, sum(tokens))
+    causes = sum(isinstance(each, op.Release) and each.cause is not op.Cause.FINISHED for each in program.operations)
+    return (len(program.operations), len(tokens), world.blocks, world.block_size, partial, causes, sum(tokens))
 
 
 def _tokens(operation: op.Operation) -> tuple[int, ...]:

@@ -5,6 +5,10 @@
 ``…:name``                          an adapter of your own, or a factory
 ``path/to/block_manager.py``        the only block manager in the file
 ``bundled``                         the manager of the seed, which comes with kvspec
+``hardened``                        the drop-in without its weak points, which comes with kvspec, too
+``model``                           the functional model of the specification
+``known-bad:SLUG``                  a manager with one planted fault (``kvspec known-bad --list``)
+``cmd:PROGRAM ARGUMENTS``           a program in any language that speaks the pipe protocol
 
 An adapter of your own is a class with a class attribute `declaration` (``spec.declaration.Declaration``),
 ``__init__(self, world)`` and the five methods of ``impl.adapter.Adapter``; `snapshot`, `copy` and a static method
@@ -12,22 +16,20 @@ An adapter of your own is a class with a class attribute `declaration` (``spec.d
 ``impl.adapter.Implementation``.
 """
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kvspec.impl.adapter import Implementation
-from kvspec.impl.block_manager import BlockManager
 from kvspec.impl.errors import LoadError
 from kvspec.impl.modules import Imported, imported, with_place
+from kvspec.impl.named_targets import named_target
 from kvspec.impl.nano_vllm import implementation_of
 from kvspec.impl.nano_vllm.shapes import shape_of
 from kvspec.impl.targets import Target, parsed
 from kvspec.spec.clauses import PROFILES
 from kvspec.spec.declaration import Declaration
 
-BUNDLED = "bundled"
 OPERATIONS = ("admit", "reserve", "commit", "append", "release")
 _INIT = "`kvspec init` writes the frame of an adapter."
 
@@ -37,8 +39,8 @@ def load(target: str, stubs: Sequence[str] = ()) -> Implementation:
 
     Raises LoadError with one message: what is wrong, where, and what to do next.
     """
-    if target.strip() == BUNDLED:
-        return implementation_of(BlockManager, target=BUNDLED, source=inspect.getfile(BlockManager))
+    if found := named_target(target):
+        return found
     wanted = parsed(target)
     where = imported(wanted, stubs)
     name = wanted.name or _only_candidate(where)
