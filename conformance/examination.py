@@ -302,8 +302,8 @@ class Examination:
         decided = {result.profile for result in report.results} & set(report.declared)
         reasons = [note for profile in PROFILES if profile in decided for note in self.vacuous(profile)]
         reasons += [f"{name} is declared, but cannot be tried: {why}" for name, why in report.untried.items() if name in report.declared]
-        if not report.results:
-            reasons.append("no clause was tried")
+        if not decided:
+            reasons.append("no clause of a declared profile was tried")
         if self.canary_missed:
             reasons.append(self.canary_missed)
         if self.first_difference:

@@ -17,7 +17,7 @@ class Sequence:
     def __init__(self, token_ids: list[int]) -> None:
         self.seq_id = next(Sequence.counter)
         self.token_ids = list(token_ids)
-        self.last_token = self.token_ids[-1]
+        self.last_token = self.token_ids[-1] if self.token_ids else None  # an empty prompt is for the manager to refuse
         self.num_tokens = len(self.token_ids)
         self.num_prompt_tokens = len(self.token_ids)
         self.num_cached_tokens = 0

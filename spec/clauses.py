@@ -85,7 +85,7 @@ _CLAUSES = (
     Clause("EMPTY-PROMPT", "robust", "operation", "a prompt without tokens is rejected with a clear error, and nothing changes"),
     Clause("OVERSIZED", "robust", "operation", "a prompt that can never fit is told apart from a pool that is full now", survivable=True),
     Clause("REPEATED", "robust", "operation", "admitting a live sequence again is rejected with a clear error, and nothing changes"),
-    Clause("UNKNOWN", "robust", "operation", "naming a sequence that was never admitted is a clear error, and nothing changes"),
+    Clause("UNKNOWN", "robust", "operation", "naming a sequence that was never admitted is a clear error (or, for release, harmless), and nothing changes"),
     Clause("BAD-POOL", "robust", "operation", "an impossible number of blocks or block size is rejected with a clear error"),
 )
 

@@ -143,8 +143,8 @@ class NanoAdapter:
         raise NotImplementedError
 
     def _make_room(self, held: Held, count: int) -> None:
-        """Room for the K/V of the next `count` tokens.  Raises Answered."""
-        if not held.sampled:
+        """Room for the K/V of the next `count` tokens, unless admission made it.  Raises Answered."""
+        if held.live and not held.sampled:
             return
         arguments = (held.sequence,) if self._plan.asks_with_sequence else ()
         answer = ask("can_append", self.manager.can_append, *arguments)
