@@ -4,9 +4,11 @@
 """
 
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+WIDTH = 100
 
 
 def clause_table() -> str:
@@ -28,7 +30,45 @@ def ledger() -> str:
     return ledger_markdown()
 
 
-GENERATED = {"spec/README.md": {"clauses": clause_table, "ledger": ledger}}
+@cache
+def success() -> str:
+    """The summary of a run over the bundled manager; the time is left out."""
+    from kvspec.conformance.examination import Examination, Options
+    from kvspec.conformance.summary import summary_text
+    from kvspec.impl.loader import load
+
+    examination = Examination(load("bundled"), Options(effort="smoke"))
+    examination.decide_all()
+    text = summary_text(examination.report(), WIDTH)
+    return _block("kvspec check bundled --effort smoke", re.sub(r"\s+[0-9.]+ s$", "", text.rstrip()))
+
+
+@cache
+def failure() -> str:
+    """The counterexample to CONTENT of a known-bad manager with the most common serious fault."""
+    from kvspec.conformance.campaign import run_campaign
+    from kvspec.conformance.contexts import CONTEXTS
+    from kvspec.conformance.render import plain_counterexample
+    from kvspec.conformance.shrink import shrink
+    from kvspec.conformance.trace import slug_of
+    from kvspec.impl.loader import load
+
+    target = "known-bad:stale-index-entry"
+    implementation = load(target)
+    found = shrink(implementation, run_campaign(implementation, CONTEXTS["steps"], 0, 400).found["CONTENT"])
+    trace = Path("kvspec-traces") / f"{slug_of('CONTENT', found.program, found.context)}.ndjson"
+    return _block(f"kvspec check {target}", plain_counterexample(found, implementation, trace, width=WIDTH))
+
+
+def _block(command: str, text: str) -> str:
+    lines = "\n".join(line.rstrip() for line in text.rstrip().splitlines())
+    return f"```text\n$ {command}\n{lines}\n```"
+
+
+GENERATED = {
+    "README.md": {"success": success, "failure": failure},
+    "spec/README.md": {"clauses": clause_table, "ledger": ledger},
+}
 
 
 def rewritten(path: str) -> str:
