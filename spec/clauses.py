@@ -63,30 +63,122 @@ _CLAUSES = (
     Clause("STABLE", "pool", "operation", "table entries of a live sequence never change"),
     Clause("ATOMIC", "pool", "operation", "a refused or failed operation changes nothing"),
     Clause("RELEASE", "pool", "operation", "a release drops exactly the sequence's own references, once"),
-    Clause("NO-LEAK", "pool", "operation", "when all sequences are gone every block is free"),
-    Clause("PARTITION", "pool", "state", "each block is exactly one of free, used or cached, and is free if nobody holds it"),
+    # implies: a block is lost while other sequences live, too: then it is neither held nor free
+    Clause("NO-LEAK", "pool", "operation", "when all sequences are gone every block is free", implies=("PARTITION",)),
+    Clause(
+        "PARTITION",
+        "pool",
+        "state",
+        "each block is exactly one of free, used or cached, and is free if nobody holds it",
+    ),
     Clause("REFCOUNT", "pool", "state", "a reference count is the number of table entries plus declared extra owners"),
     Clause("CONTENT", "prefix", "operation", "each cached token is backed by K/V of exactly its prefix and namespace"),
-    Clause("COMPUTED", "prefix", "operation", "a block is hit only after its K/V was computed"),
+    # implies: the entry through which it was hit names a block that holds nothing yet
+    Clause(
+        "COMPUTED", "prefix", "operation", "a block is hit only after its K/V was computed", implies=("INDEX-CHAIN",)
+    ),
     Clause("NO-CLOBBER", "prefix", "operation", "slots of computed tokens of a live sequence are never overwritten"),
     Clause("PROGRESS", "prefix", "operation", "at least one token is left to compute", survivable=True),
     Clause("ALIGNED", "prefix", "operation", "a hit is a whole number of blocks", survivable=True),
-    Clause("INDEX-BOUNDED", "prefix", "state", "the index never has more entries than there are blocks", survivable=True),
-    Clause("INDEX-MATCH", "prefix", "state", "an index entry names a block whose stored hash is the key", survivable=True),
-    Clause("INDEX-TOKENS", "prefix", "state", "the tokens stored in a findable block are those whose K/V it holds", survivable=True),
-    Clause("INDEX-CHAIN", "prefix", "state", "the whole prefix in a findable block is what its key stands for", survivable=True),
-    Clause("NO-LOST-HIT", "reuse", "completeness", "the hit is the longest chain that is still intact", survivable=True),
-    Clause("SURVIVES-RELEASE", "reuse", "completeness", "a released block can be hit until it is recycled", survivable=True),
-    Clause("TWIN", "reuse", "completeness", "recycling one of two equal blocks does not lose the other", survivable=True),
+    Clause(
+        "INDEX-BOUNDED", "prefix", "state", "the index never has more entries than there are blocks", survivable=True
+    ),
+    # implies: an entry that outlives its block names other content, and entries add up
+    Clause(
+        "INDEX-MATCH",
+        "prefix",
+        "state",
+        "an index entry names a block whose stored hash is the key",
+        survivable=True,
+        implies=("INDEX-BOUNDED", "INDEX-CHAIN"),
+    ),
+    Clause(
+        "INDEX-TOKENS",
+        "prefix",
+        "state",
+        "the tokens stored in a findable block are those whose K/V it holds",
+        survivable=True,
+    ),
+    # implies: under a wrong key a block is not found, and what is not shared needs room of its own
+    Clause(
+        "INDEX-CHAIN",
+        "prefix",
+        "state",
+        "the whole prefix in a findable block is what its key stands for",
+        survivable=True,
+        implies=("NO-MEANS-NO", "NO-LOST-HIT", "SURVIVES-RELEASE", "TWIN"),
+    ),
+    # implies: what is not shared needs room of its own; where two copies existed, a lost hit counts as TWIN
+    Clause(
+        "NO-LOST-HIT",
+        "reuse",
+        "completeness",
+        "the hit is the longest chain that is still intact",
+        survivable=True,
+        implies=("NO-MEANS-NO", "TWIN"),
+    ),
+    # implies: where two copies existed, a lost hit counts as TWIN
+    Clause(
+        "SURVIVES-RELEASE",
+        "reuse",
+        "completeness",
+        "a released block can be hit until it is recycled",
+        survivable=True,
+        implies=("TWIN",),
+    ),
+    Clause(
+        "TWIN", "reuse", "completeness", "recycling one of two equal blocks does not lose the other", survivable=True
+    ),
     Clause("TAIL-FIRST", "order", "operation", "of one sequence the tail is recycled before its head", survivable=True),
-    Clause("FIFO", "order", "operation", "blocks are recycled in the order in which they became free", survivable=True),
-    Clause("NANO-ORDER", "order", "operation", "a manager that declares nano-vllm's order does what the model does, block for block"),
-    Clause("HASH-BYTES", "hash", "operation", "the chain hash is xxh64 over the parent hash and the tokens, each as 8 little-endian bytes"),
-    Clause("EMPTY-PROMPT", "robust", "operation", "a prompt without tokens is rejected with a clear error, and nothing changes"),
-    Clause("OVERSIZED", "robust", "operation", "a prompt that can never fit is told apart from a pool that is full now", survivable=True),
-    Clause("REPEATED", "robust", "operation", "admitting a live sequence again is rejected with a clear error, and nothing changes"),
-    Clause("UNKNOWN", "robust", "operation", "naming a sequence that was never admitted is a clear error (or, for release, harmless), and nothing changes"),
-    Clause("BAD-POOL", "robust", "operation", "an impossible number of blocks or block size is rejected with a clear error"),
+    # implies: a queue that is out of order is so within one release, too
+    Clause(
+        "FIFO",
+        "order",
+        "operation",
+        "blocks are recycled in the order in which they became free",
+        survivable=True,
+        implies=("TAIL-FIRST",),
+    ),
+    Clause(
+        "NANO-ORDER",
+        "order",
+        "operation",
+        "a manager that declares nano-vllm's order does what the model does, block for block",
+    ),
+    Clause(
+        "HASH-BYTES",
+        "hash",
+        "operation",
+        "the chain hash is xxh64 over the parent hash and the tokens, each as 8 little-endian bytes",
+    ),
+    Clause(
+        "EMPTY-PROMPT",
+        "robust",
+        "operation",
+        "a prompt without tokens is rejected with a clear error, and nothing changes",
+    ),
+    Clause(
+        "OVERSIZED",
+        "robust",
+        "operation",
+        "a prompt that can never fit is told apart from a pool that is full now",
+        survivable=True,
+    ),
+    Clause(
+        "REPEATED",
+        "robust",
+        "operation",
+        "admitting a live sequence again is rejected with a clear error, and nothing changes",
+    ),
+    Clause(
+        "UNKNOWN",
+        "robust",
+        "operation",
+        "naming a sequence that was never admitted is a clear error (or, for release, harmless), and nothing changes",
+    ),
+    Clause(
+        "BAD-POOL", "robust", "operation", "an impossible number of blocks or block size is rejected with a clear error"
+    ),
 )
 
 CLAUSES: dict[str, Clause] = {clause.slug: clause for clause in _CLAUSES}

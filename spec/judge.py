@@ -49,13 +49,17 @@ def begin(world: World, declaration: Declaration, prefixes: Prefixes | None = No
     return state
 
 
-def judge(state: State, operation: op.Operation, outcome: op.Outcome, shown: Snapshot | None = None) -> State | Violation:
+def judge(
+    state: State, operation: op.Operation, outcome: op.Outcome, shown: Snapshot | None = None
+) -> State | Violation:
     """The state after `operation` had `outcome`, or the clause that this breaks; `state` itself is left alone."""
     after = state.copy()
     return advance(after, operation, outcome, shown) or after
 
 
-def advance(state: State, operation: op.Operation, outcome: op.Outcome, shown: Snapshot | None = None) -> Violation | None:
+def advance(
+    state: State, operation: op.Operation, outcome: op.Outcome, shown: Snapshot | None = None
+) -> Violation | None:
     """As ``judge``, but in place.  Raises Illegal if no scheduler may ask for this operation now."""
     if reason := illegal(state, operation):
         raise Illegal(reason)
@@ -174,7 +178,9 @@ def _admit(state: State, operation: op.Admit, outcome: op.Admitted, shown: Snaps
     state.released.discard(operation.sequence)
     for entry, block in enumerate(outcome.table[:hits]):
         partly = (entry + 1) * state.world.block_size > outcome.cached
-        (_share if partly and _holds_other(state, operation.sequence, entry, block) else _claim)(state, operation.sequence, block)
+        (_share if partly and _holds_other(state, operation.sequence, entry, block) else _claim)(
+            state, operation.sequence, block
+        )
     for block in outcome.table[hits:]:
         _take(state, operation.sequence, block)
     if state.declaration.publish is Publish.RESERVE:
@@ -206,14 +212,18 @@ def _check_table(state: State, name: str, sequence: SequenceState) -> None:
     most = {Covers.RESERVED: least, Covers.KNOWN: _blocks_for(state, len(sequence.tokens))}
     # ANSWER: an answer has the right type and lies in range
     if alien := set(sequence.table) - state.blocks:
-        breach(state, "ANSWER", f"the table of {name} names {min(alien)}, which is not a block of the pool", sequence=name)
+        breach(
+            state, "ANSWER", f"the table of {name} names {min(alien)}, which is not a block of the pool", sequence=name
+        )
     # COVERS: the table has room for what is reserved, exactly where declared
     if len(sequence.table) < least:
         blocks = f"{len(sequence.table)} blocks of {state.world.block_size}"
         breach(state, "COVERS", f"the table has {blocks} for {ready} computed and reserved tokens", sequence=name)
     if len(sequence.table) != most.get(state.declaration.covers, len(sequence.table)):
         covered = f"all {len(sequence.tokens)} known" if known else f"the {ready} computed and reserved"
-        breach(state, "COVERS", f"the table has {len(sequence.table)} blocks; declared is exactly {covered}", sequence=name)
+        breach(
+            state, "COVERS", f"the table has {len(sequence.table)} blocks; declared is exactly {covered}", sequence=name
+        )
 
 
 def _check_hit(state: State, name: str, sequence: SequenceState) -> None:
@@ -237,7 +247,12 @@ def _read(state: State, name: str, sequence: SequenceState, count: int) -> None:
             held = f"the K/V of {list(state.prefixes.spell(found))}" if found != EMPTY else "nothing"
             wanted = list(state.prefixes.spell(sequence.prefixes[position]))
             # CONTENT: each cached token is backed by K/V of exactly its prefix and namespace
-            breach(state, "CONTENT", f"position {position} of {name} needs the K/V of {wanted}; its slot holds {held}", **where)
+            breach(
+                state,
+                "CONTENT",
+                f"position {position} of {name} needs the K/V of {wanted}; its slot holds {held}",
+                **where,
+            )
 
 
 def _being_computed(state: State, reader: str, block: int, offset: int) -> bool:
@@ -352,7 +367,11 @@ def _check_release(state: State, sequence: SequenceState, shown: Snapshot) -> No
     gone = not state.sequences and shown.free is not None
     # NO-LEAK: when all sequences are gone every block is free
     if gone and len(set(shown.free or ()) | set(shown.owned or ())) < state.world.blocks:
-        breach(state, "NO-LEAK", f"no sequence is left, but only {len(shown.free or ())} of {state.world.blocks} blocks are free")
+        breach(
+            state,
+            "NO-LEAK",
+            f"no sequence is left, but only {len(shown.free or ())} of {state.world.blocks} blocks are free",
+        )
 
 
 _RULES: dict[type, Callable[[State, Any, Any, Snapshot | None], None]] = {
@@ -409,7 +428,10 @@ def _break(state: State, slug: str, name: str, choice: tuple[Any, ...]) -> None:
 _REASONS = {
     ("take", "FRESH"): "{0} was given block {1} as new, but it is not a free block of the pool",
     ("claim", "CONTENT"): "{0} was given block {1} as cached, but it does not hold that block of its prompt",
-    ("register", "NO-CLOBBER"): "{0} filled a block that it shares with another sequence, which is going to write it too",
+    (
+        "register",
+        "NO-CLOBBER",
+    ): "{0} filled a block that it shares with another sequence, which is going to write it too",
 }
 
 
@@ -468,7 +490,12 @@ def _check_order(state: State, block: int) -> None:
     for other, (when, position) in state.freed.items():
         # TAIL-FIRST: of one sequence the tail is recycled before its head
         if when == release and position > entry:
-            breach(state, "TAIL-FIRST", f"block {block} is recycled before block {other}, further back in its sequence", block=block)
+            breach(
+                state,
+                "TAIL-FIRST",
+                f"block {block} is recycled before block {other}, further back in its sequence",
+                block=block,
+            )
 
 
 # What must be found, and what must fit ------------------------------------------------------------------------------
@@ -498,7 +525,7 @@ def _lost_hit(state: State, sequence: SequenceState, hits: int) -> tuple[str, st
     because = f"{hits} blocks were hit, but the K/V of {len(chain)} leading blocks is intact"
     if sequence.prefixes[(hits + 1) * state.world.block_size - 1] in state.twinned:
         # TWIN: recycling one of two equal blocks does not lose the other
-        return "TWIN", f"{because}; a second copy of the missing one was recycled"
+        return "TWIN", f"{because}; there were two copies of the missing one"
     if not any(state.ledger.used[block] for block in chain[hits]):
         # SURVIVES-RELEASE: a released block can be hit until it is recycled
         return "SURVIVES-RELEASE", f"{because}; the missing one is free and was not recycled"
