@@ -49,6 +49,11 @@ class PublishedAtAdmission(Unlisted):
         live.computed, live.reserved = live.computed + live.reserved, 0
         publish_up_to(self, live, live.computed // self.size)
 
+    def give_back(self, live: Live) -> None:
+        for block in live.table[live.computed // self.size :]:
+            self.forget(block)
+        super().give_back(live)
+
 
 @known_bad(
     "published-when-appended",
