@@ -1,8 +1,8 @@
 """Without an injective chain hash: a program on which comparing a block's own tokens does not help.
 
 The solver runs the text from the first state through a fixed schedule, with the prompts and the hash function left
-open, and is asked for a claim that meets its requirements and yet takes a block with another prefix.  What it answers is
-turned into operations and a weak chain hash, so that any manager can be run on it.
+open, and is asked for a claim that meets its requirements and yet takes a block with another prefix.  What it answers
+is turned into operations and a weak chain hash, so that any manager can be run on it.
 
     a writes blocks [A, C]; b writes block [B]; c asks for [B, C] and is given B of b, and C of a, which is A C
 """

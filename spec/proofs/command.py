@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .conditions import Text
     from .prover import ConditionResult
 
+_WIDE = 160
 _GUARDS = ("planted faults", "planted falsehoods", "witnesses")
 
 
@@ -89,7 +90,8 @@ def _print(results: "list[ConditionResult]", each: bool, json: bool) -> None:
         return
     from rich.console import Console
 
-    Console().print(report.table(results, each))
+    # In a log there is no terminal whose width could be asked for, and 80 columns are too few.
+    Console(width=None if sys.stdout.isatty() else _WIDE).print(report.table(results, each))
     print(solver.versions())
 
 

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import z3
 
-from . import second_solver
+from . import contracts, second_solver
 from .bounded import USUAL, Bounds, perform_bounded
 from .collision import find_collision
 from .conditions import TEXT, Condition, Text, inductive_conditions, perform, step_condition, step_conditions
@@ -98,7 +99,7 @@ def _any_hash(text: Text) -> Iterator[ConditionResult]:
 # For fixed sizes ----------------------------------------------------------------------------------------------------
 
 
-def _bounded(text: Text, bounds: Bounds = USUAL) -> Iterator[ConditionResult]:
+def bounded(text: Text, bounds: Bounds = USUAL) -> Iterator[ConditionResult]:
     """Every step condition again, with reference counts added up instead of facts about finite sets."""
     for condition in step_conditions(text):
         if condition.goal is None:
@@ -296,6 +297,48 @@ def _lost(conditions: Iterable[Condition], injective: bool) -> list[str]:
     return [condition.name for condition in asked if solve(condition.script(injective)).said != "unsat"]
 
 
+# CrossHair ----------------------------------------------------------------------------------------------------------
+
+_SEEN = {"CONFIRMED": Verdict.PROVED_BOUNDED, "CANNOT_CONFIRM": Verdict.NO_COUNTEREXAMPLE, "POST_FAIL": Verdict.REFUTED}
+
+
+def _contracts(text: Text) -> Iterator[ConditionResult]:
+    """The pure functions that are executed, all paths; the falsehood among them must be refuted."""
+    try:
+        seen = {line["name"]: line for line in contracts.exhaust()}
+    except ModuleNotFoundError:
+        detail = "CrossHair is not installed; pip install crosshair-tool"
+        yield ConditionResult("pure functions", "contracts", "", "", Verdict.NOT_RUN, True, detail=detail)
+        return
+    for contract in contracts.CONTRACTS:
+        verdict = _seen(contract, seen)
+        good = verdict in (Verdict.PROVED_BOUNDED, Verdict.NO_COUNTEREXAMPLE)
+        yield _contract(contract, seen, "contracts", verdict, good)
+    verdict = _seen(contracts.FALSEHOOD, seen)
+    yield _contract(contracts.FALSEHOOD, seen, "planted falsehoods", verdict, verdict is Verdict.REFUTED)
+
+
+def _seen(contract: contracts.Contract, seen: dict[str, Any]) -> Verdict:
+    return _SEEN.get(seen.get(contract.check.__name__, {}).get("state", ""), Verdict.NOT_PROVED)
+
+
+def _contract(
+    contract: contracts.Contract, seen: dict[str, Any], section: str, verdict: Verdict, holds: bool
+) -> ConditionResult:
+    line = seen.get(contract.check.__name__, {"seconds": 0.0, "message": "CrossHair said nothing"})
+    return ConditionResult(
+        contract.sentence,
+        section,
+        "CrossHair",
+        contract.clause,
+        verdict,
+        holds,
+        bound=contract.bound,
+        seconds=line["seconds"],
+        detail=line["message"],
+    )
+
+
 # A second solver ----------------------------------------------------------------------------------------------------
 
 
@@ -306,11 +349,17 @@ def _second(text: Text) -> Iterator[ConditionResult]:
         detail = "cvc5 is not installed; pip install cvc5, or the distribution's package"
         yield ConditionResult("all conditions again", "second solver", "cvc5", "", Verdict.NOT_RUN, True, detail=detail)
         return
-    for condition in (*inductive_conditions(text), *theorems(text), *any_hash_conditions(text)):
-        yield _asked_again(condition, ask)
+    for condition in all_conditions(text):
+        yield asked_again(condition, ask)
 
 
-def _asked_again(condition: Condition, ask: Callable[[str], Answer]) -> ConditionResult:
+def all_conditions(text: Text = TEXT) -> tuple[Condition, ...]:
+    """Every condition that is proved for all sizes."""
+    return (*inductive_conditions(text), *theorems(text), *any_hash_conditions(text))
+
+
+def asked_again(condition: Condition, ask: Callable[[str], Answer]) -> ConditionResult:
+    """Prove a condition with z3, and put the same SMT-LIB text to another solver; its answer counts."""
     may_assume = condition.subject != "repaired hit rule"
     first, script = settle(condition, "second solver", may_assume)
     if not first.holds:
@@ -323,7 +372,7 @@ def _asked_again(condition: Condition, ask: Callable[[str], Answer]) -> Conditio
 
 def export(text: Text = TEXT) -> Iterator[tuple[str, str]]:
     """File name and SMT-LIB text of every condition that is proved for all sizes."""
-    for condition in (*inductive_conditions(text), *theorems(text), *any_hash_conditions(text)):
+    for condition in all_conditions(text):
         result, script = settle(condition, "export", condition.subject != "repaired hit rule")
         if result.holds:
             safe = "".join(letter if letter.isalnum() else "_" for letter in condition.name)
@@ -334,11 +383,12 @@ SECTIONS: dict[str, Callable[[Text], Iterator[ConditionResult]]] = {
     "steps and invariants": _inductive,
     "theorems": _theorems,
     "any hash": _any_hash,
-    "fixed sizes": _bounded,
+    "fixed sizes": bounded,
     "collision": _collision,
     "witnesses": _witnesses,
     "strengthenings": _strengthenings,
     "planted faults": _faults,
     "planted falsehoods": _falsehoods,
+    "contracts": _contracts,
     "second solver": _second,
 }

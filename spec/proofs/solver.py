@@ -22,6 +22,7 @@ class Verdict(StrEnum):
     PROVED_BOUNDED = "proved for the stated bounds"
     REFUTED = "refuted"
     WITNESS = "witness found"
+    NO_COUNTEREXAMPLE = "no counterexample within a budget"
     NOT_PROVED = "not proved"
     MISSING = "missing"
     NOT_RUN = "not run"
