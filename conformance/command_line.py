@@ -19,7 +19,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Target = Annotated[str, typer.Argument(metavar="IMPL", help="path/to/file.py:Class, module:Class, bundled, known-bad:SLUG")]
+Target = Annotated[
+    str, typer.Argument(metavar="IMPL", help="path/to/file.py:Class, module:Class, bundled, known-bad:SLUG")
+]
 Stubs = Annotated[list[str], typer.Option("--stub", metavar="MODULE", help="stand-in for a missing heavy module")]
 EffortName = Annotated[str, typer.Option(help="smoke, default or deep")]
 Seed = Annotated[int, typer.Option(help="seed of every random choice")]
@@ -58,7 +60,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print versions")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print versions")
+    ] = False,
 ) -> None:
     """Check a KV-cache block manager against the executable specification."""
 
@@ -72,7 +76,9 @@ def check(
     stub: Stubs = [],  # noqa: B006
     known: Annotated[Path | None, typer.Option(help="known failures (TOML); the list can only shrink")] = None,
     write_known: Annotated[Path | None, typer.Option(help="write the failures of this run as known ones")] = None,
-    report: Annotated[Path | None, typer.Option(help="folder for report.json, report.md, report.html, badge.json")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="folder for report.json, report.md, report.html, badge.json")
+    ] = None,
     snippet: Annotated[bool, typer.Option(help="print each counterexample as a Python script without kvspec")] = False,
 ) -> None:
     """Check IMPL: a verdict by profile, or one shortest counterexample a broken clause."""
@@ -125,7 +131,9 @@ def explain(clause: Annotated[str, typer.Argument(help="slug of a clause, as in 
         from difflib import get_close_matches
 
         near = get_close_matches(slug, CLAUSES, 1)
-        raise fail(f"no such clause: {clause}; " + (f"did you mean {near[0]}?" if near else "`kvspec clauses` lists them"))
+        raise fail(
+            f"no such clause: {clause}; " + (f"did you mean {near[0]}?" if near else "`kvspec clauses` lists them")
+        )
     Console(highlight=False).print(explanation(slug))
 
 
@@ -143,7 +151,9 @@ def init(path: Annotated[Path, typer.Argument(help="the file to write")] = Path(
 @app.command()
 def explore(
     impl: Target = "bundled",
-    world: Annotated[str | None, typer.Option(help="blocks x block size, as in 3x2; default worlds if not given")] = None,
+    world: Annotated[
+        str | None, typer.Option(help="blocks x block size, as in 3x2; default worlds if not given")
+    ] = None,
     sequences: Annotated[int, typer.Option(min=1, help="sequences")] = 2,
     tokens: Annotated[int, typer.Option(min=1, help="distinct tokens")] = 2,
     length: Annotated[int | None, typer.Option(min=1, help="longest sequence")] = None,
@@ -239,7 +249,9 @@ def prove(
     section: Annotated[list[str] | None, typer.Option(help="only this section; may be repeated")] = None,
     each: Annotated[bool, typer.Option("--each", help="one row a condition")] = False,
     json: Annotated[bool, typer.Option("--json", help="one JSON object a condition")] = False,
-    without: Annotated[str | None, typer.Option(metavar="SLUG", help="leave an invariant out, and see what breaks")] = None,
+    without: Annotated[
+        str | None, typer.Option(metavar="SLUG", help="leave an invariant out, and see what breaks")
+    ] = None,
     export: Annotated[Path | None, typer.Option(help="write the conditions as SMT-LIB files into this folder")] = None,
     no_second_solver: Annotated[bool, typer.Option("--no-second-solver", help="do not ask cvc5")] = False,
 ) -> None:

@@ -20,7 +20,9 @@ class Effort:
 EFFORTS: dict[str, Effort] = {
     effort.name: effort
     for effort in (
-        Effort("smoke", {"steps": 400, "chunked": 200, "model": 100, "one": 100, "collision": 100, "namespace": 100}, 5, 0),
+        Effort(
+            "smoke", {"steps": 400, "chunked": 200, "model": 100, "one": 100, "collision": 100, "namespace": 100}, 5, 0
+        ),
         Effort(
             "default",
             {"steps": 6000, "chunked": 4000, "model": 2000, "one": 1500, "collision": 1000, "namespace": 1500},

@@ -301,7 +301,11 @@ class Examination:
     def _proves_nothing(self, report: ConformanceReport) -> list[str]:
         decided = {result.profile for result in report.results} & set(report.declared)
         reasons = [note for profile in PROFILES if profile in decided for note in self.vacuous(profile)]
-        reasons += [f"{name} is declared, but cannot be tried: {why}" for name, why in report.untried.items() if name in report.declared]
+        reasons += [
+            f"{name} is declared, but cannot be tried: {why}"
+            for name, why in report.untried.items()
+            if name in report.declared
+        ]
         if not decided:
             reasons.append("no clause of a declared profile was tried")
         if self.canary_missed:

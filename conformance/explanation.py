@@ -32,7 +32,10 @@ def explanation(slug: str) -> RenderableType:
     clause = CLAUSES[slug]
     parts: list[RenderableType] = [_heading(clause), ""]
     for name, number, text in enforcing_lines(slug):
-        parts += [Text(f"{name}:{number}", style="dim"), Syntax(inspect.cleandoc(text), "python", background_color="default")]
+        parts += [
+            Text(f"{name}:{number}", style="dim"),
+            Syntax(inspect.cleandoc(text), "python", background_color="default"),
+        ]
     killers = [bad for bad in KNOWN_BAD.values() if bad.clause == slug]
     if killers:
         parts += ["", "Known-bad managers that break it (run one with: kvspec check known-bad:SLUG):"]

@@ -87,10 +87,9 @@ class Generator:
     # Single operations
 
     def _fallback(self) -> op.Operation:
-        for draw in (self._admit, self._append, self._release):
-            if operation := draw():
-                return operation
-        return next(filter(None, (self._reserve_chunk(), self._again(), op.Admit("Z", (0,), 1))))
+        """Something is always legal: there is a sequence to admit, to go on with, or to release."""
+        drawn = self._admit() or self._append() or self._release() or self._reserve_chunk() or self._again()
+        return drawn or op.Admit("Z", (0,), 1)
 
     def _admit(self, limit: int = 1 << 20) -> op.Operation | None:
         absent = [name for name in self.names if name not in self.state.sequences]

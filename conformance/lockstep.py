@@ -70,8 +70,9 @@ def _is_table(table: Any) -> bool:
 class Lockstep:
     """A fresh manager of `implementation` in `world`, and the judge's state beside it.
 
-    `with_model`: compare with ``spec.model`` as well (clause NANO-ORDER).  `step(operation)` performs and rules; `operations` and `outcomes` record what was done; `counts` says what really
-    happened (operations, hits, free_hits, recycles, refusals, preemptions).  Raises CannotCreate.
+    `step(operation)` performs and rules; `operations` and `outcomes` record what was done; `counts` says what really
+    happened (operations, hits, free_hits, recycles, refusals, preemptions).  `with_model`: compare with ``spec.model``
+    as well (clause NANO-ORDER).  Raises CannotCreate.
     """
 
     def __init__(
@@ -87,7 +88,9 @@ class Lockstep:
             self.adapter = implementation.create(world)
         except Exception as error:
             size = f"{world.blocks} blocks of {world.block_size}"
-            raise CannotCreate(f"{implementation.name} makes no manager of {size}: {type(error).__name__}: {error}") from error
+            raise CannotCreate(
+                f"{implementation.name} makes no manager of {size}: {type(error).__name__}: {error}"
+            ) from error
         self._observe: Callable[[], Snapshot] | None = getattr(self.adapter, "snapshot", None)
         self.state: State = begin(world, implementation.declaration, prefixes)
         self.state.muted = muted

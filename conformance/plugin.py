@@ -31,7 +31,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kvspec-seed", type=int, default=0, help="seed of every random choice")
     group.addoption("--known", default=None, metavar="FILE", help="known failures (TOML); the list can only shrink")
     group.addoption("--write-known", default=None, metavar="FILE", help="write the failures of this run as known ones")
-    group.addoption("--kvspec-report", default=None, metavar="FOLDER", help="write report.json, .md, .html and badge.json")
+    group.addoption(
+        "--kvspec-report", default=None, metavar="FOLDER", help="write report.json, .md, .html and badge.json"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -89,7 +89,7 @@ def _made(implementation: Implementation, world: World) -> str | None:
         Lockstep(implementation, world)
     except CannotCreate as error:
         cause = error.__cause__
-        clear = isinstance(cause, ValueError | TypeError) or type(cause).__name__.endswith("Error") and bool(str(cause))
+        clear = isinstance(cause, ValueError | TypeError) or bool(str(cause))
         accident = isinstance(cause, AssertionError | IndexError | AttributeError | ZeroDivisionError)
         return None if clear and not accident else f"the error is not clear: {type(cause).__name__}: {cause}"
     return "a manager was made"

@@ -104,7 +104,7 @@ def _without_operations(program: Program) -> Iterator[Program]:
         if width == 1:
             break
         width //= 2
-    for name in {getattr(operation, "sequence", None) for operation in operations} - {None}:
+    for name in sorted({each.sequence for each in operations if not isinstance(each, op.Commit)}):
         yield replace(program, operations=tuple(filter(None, (_without(name, each) for each in operations))))
 
 

@@ -64,14 +64,18 @@ class BlockManagerMachine(RuleBasedStateMachine):
         if not self.context.free and self.flying():
             self.perform(op.Commit(tuple(self.flying())))
 
-    @rule(name=st.sampled_from(NAMES), tokens=st.lists(st.integers(0, 1), min_size=1, max_size=9), limit=st.integers(1, 5))
+    @rule(
+        name=st.sampled_from(NAMES), tokens=st.lists(st.integers(0, 1), min_size=1, max_size=9), limit=st.integers(1, 5)
+    )
     def admit(self, name: str, tokens: list[int], limit: int) -> None:
+        """A sequence asks in."""
         world = self.lockstep.world
         prompt = tuple(tokens * world.block_size)[: world.blocks * world.block_size]
         self.perform(op.Admit(name, prompt, limit if self.context.free else LIMIT))
 
     @rule(place=st.integers(0, 2), count=st.integers(1, 3))
     def reserve(self, place: int, count: int) -> None:
+        """A live sequence plans its next tokens."""
         self.settle()
         if name := self._live(place):
             self.perform(op.Reserve(name, count))
@@ -79,18 +83,21 @@ class BlockManagerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.flying())
     @rule(mask=st.integers(1, 7))
     def commit(self, mask: int) -> None:
+        """A step, or a part of one, ends."""
         flying = self.flying()
         some = tuple(name for bit, name in enumerate(flying) if mask >> bit & 1)
         self.perform(op.Commit(some if self.context.free and some else tuple(flying)))
 
     @rule(place=st.integers(0, 2), token=st.integers(0, 1))
     def append(self, place: int, token: int) -> None:
+        """A live sequence samples a token."""
         self.settle()
         if name := self._live(place):
             self.perform(op.Append(name, token))
 
     @rule(place=st.integers(0, 2), cause=st.sampled_from(op.Cause))
     def release(self, place: int, cause: op.Cause) -> None:
+        """A live sequence goes."""
         self.settle()
         if name := self._live(place):
             self.perform(op.Release(name, cause))

@@ -18,7 +18,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     from kvspec.spec.clauses import PROFILES
 
     asked = [name.strip() for name in metafunc.config.getoption("--profiles").split(",") if name.strip()]
-    pairs = [(profile, clause) for profile in PROFILES if not asked or profile in asked for clause in decided_clauses(profile)]
+    pairs = [
+        (profile, clause)
+        for profile in PROFILES
+        if not asked or profile in asked
+        for clause in decided_clauses(profile)
+    ]
     metafunc.parametrize(("profile", "clause"), pairs, ids=[f"{profile}-{clause}" for profile, clause in pairs])
 
 

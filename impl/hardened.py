@@ -139,7 +139,9 @@ class BlockManager:
         fresh = seq.num_blocks - len(hits)
         room = len(self.free_block_ids) - sum(not self.blocks[hit].ref_count for hit in hits)
         if len(hits) < num_cached_blocks or fresh > room:
-            raise ValueError(f"{num_cached_blocks} cached and {fresh} new blocks are not to be had; ask can_allocate first")
+            raise ValueError(
+                f"{num_cached_blocks} cached and {fresh} new blocks are not to be had; ask can_allocate first"
+            )
         for hit in hits:
             self._claim(hit)
         self._changes += 1

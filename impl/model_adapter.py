@@ -63,5 +63,11 @@ class ModelAdapter:
 
 
 MODEL = Implementation(
-    "model", model.DECLARATION, ModelAdapter, target="model", source="spec/model.py", shape="functional", chain_hash=chain_hash
+    "model",
+    model.DECLARATION,
+    ModelAdapter,
+    target="model",
+    source="spec/model.py",
+    shape="functional",
+    chain_hash=chain_hash,
 )

@@ -12,6 +12,7 @@ Predicate = Callable[[State, Snapshot], str | None]
 
 
 def partition(state: State, shown: Snapshot) -> str | None:
+    """Free, used and cached blocks are disjoint and all there."""
     if shown.free is None:
         return None
     free, cached = set(shown.free), set(shown.owned or ())
@@ -30,6 +31,7 @@ def partition(state: State, shown: Snapshot) -> str | None:
 
 
 def reference_count(state: State, shown: Snapshot) -> str | None:
+    """The counts agree with the tables."""
     if shown.references is None:
         return None
     extra = state.declaration.extra_owners
@@ -41,12 +43,14 @@ def reference_count(state: State, shown: Snapshot) -> str | None:
 
 
 def index_bounded(state: State, shown: Snapshot) -> str | None:
+    """Not more keys than blocks."""
     if shown.index is None or len({key for key, _ in shown.index}) <= state.world.blocks:
         return None
     return f"the index has {len(shown.index)} entries for {state.world.blocks} blocks"
 
 
 def index_match(state: State, shown: Snapshot) -> str | None:
+    """Each entry names a block that stores its key."""
     if shown.index is None or shown.hashes is None or state.declaration.stale_index:
         return None
     for key, block in shown.index:
@@ -58,6 +62,7 @@ def index_match(state: State, shown: Snapshot) -> str | None:
 
 
 def index_tokens(state: State, shown: Snapshot) -> str | None:
+    """Each findable block stores the tokens it holds."""
     if shown.index is None or shown.contents is None or state.declaration.stale_index:
         return None
     for _, block in shown.index:
@@ -71,6 +76,7 @@ def index_tokens(state: State, shown: Snapshot) -> str | None:
 
 
 def index_chain(state: State, shown: Snapshot) -> str | None:
+    """Each key stands for the whole prefix of its block."""
     if shown.index is None or state.key_of is None or state.declaration.stale_index:
         return None
     for key, block in shown.index:
@@ -78,7 +84,9 @@ def index_chain(state: State, shown: Snapshot) -> str | None:
         if prefix == EMPTY:
             return f"an index entry names block {block}, which holds no computed block of tokens"
         if state.key_of(prefix) != key:
-            return f"an index entry names block {block}, whose prefix {list(state.prefixes.spell(prefix))} has another key"
+            return (
+                f"an index entry names block {block}, whose prefix {list(state.prefixes.spell(prefix))} has another key"
+            )
     return None
 
 

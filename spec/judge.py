@@ -147,7 +147,8 @@ def _refused(state: State, operation: op.Operation, outcome: op.Refused, shown: 
     # ATOMIC: a refused or failed operation changes nothing
     _unchanged(state, shown, "ATOMIC")
     if not isinstance(operation, op.Admit | op.Reserve):
-        breach(state, "ANSWER", "only admit and reserve can be refused")
+        # ANSWER: an answer has the right type and lies in range
+        raise Breach(Violation("ANSWER", "only admit and reserve can be refused"))
     needed, free = _needed(state, operation), len(state.freed) - state.declaration.withheld
     # NO-MEANS-NO: a request is refused only if it truly does not fit
     if needed <= free and not (isinstance(operation, op.Admit) and _never_fits(state, operation)):

@@ -1,22 +1,35 @@
 """The concrete reading of ``steps``: total maps as dictionaries, conditions as Python truth values."""
 
-from collections.abc import Callable
 from typing import Any
 
 from .steps import FIELDS, NONE, Step
 
 
-class Total(dict[Any, Any]):
-    """A map that has a value everywhere."""
+class Numbers(dict[Any, int]):
+    """A map to whole numbers that is 0 where nothing was written."""
 
-    __slots__ = ("default",)
+    __slots__ = ()
 
-    def __init__(self, default: Any, entries: Any = ()) -> None:
-        super().__init__(entries)
-        self.default = default
+    def __missing__(self, key: Any) -> int:
+        return 0
 
-    def __missing__(self, key: Any) -> Any:
-        return self.default
+
+class Names(dict[Any, int]):
+    """A map to blocks, hashes or prefixes that is NONE where nothing was written."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: Any) -> int:
+        return NONE
+
+
+class Flags(dict[Any, bool]):
+    """A map to truth values that is false where nothing was written."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: Any) -> bool:
+        return False
 
 
 class Members(set[Any]):
@@ -31,22 +44,24 @@ class Members(set[Any]):
         (self.add if value else self.discard)(key)
 
 
-class Family(dict[Any, Any]):
-    """A map to maps, each made when first needed."""
+class Sets(dict[Any, Members]):
+    """A map to sets, each made when first needed."""
 
-    __slots__ = ("make",)
+    __slots__ = ()
 
-    def __init__(self, make: Callable[[], Any], entries: Any = ()) -> None:
-        super().__init__(entries)
-        self.make = make
-
-    def __missing__(self, key: Any) -> Any:
-        made = self[key] = self.make()
+    def __missing__(self, key: Any) -> Members:
+        made = self[key] = Members()
         return made
 
 
-def _no_positions() -> Total:
-    return Total(NONE)
+class Rows(dict[Any, Names]):
+    """A map to maps, each made when first needed."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: Any) -> Names:
+        made = self[key] = Names()
+        return made
 
 
 class Ledger:
@@ -55,10 +70,9 @@ class Ledger:
     __slots__ = FIELDS
 
     def __init__(self) -> None:
-        self.references, self.length, self.computed = Total(0), Total(0), Total(0)
-        self.hash, self.content, self.identity, self.index = Total(NONE), Total(NONE), Total(NONE), Total(NONE)
-        self.used, self.owners = Total(False), Family(Members)
-        self.position, self.table = Family(_no_positions), Family(_no_positions)
+        self.references, self.length, self.computed = Numbers(), Numbers(), Numbers()
+        self.hash, self.content, self.identity, self.index = Names(), Names(), Names(), Names()
+        self.used, self.owners, self.position, self.table = Flags(), Sets(), Rows(), Rows()
 
     def apply(self, step: Step) -> None:
         """Perform the assignments of a step."""
@@ -76,13 +90,17 @@ class Ledger:
     def copy(self) -> "Ledger":
         """An independent ledger."""
         other = Ledger.__new__(Ledger)
-        for name in ("references", "used", "hash", "content", "identity", "index", "length", "computed"):
-            field = getattr(self, name)
-            setattr(other, name, Total(field.default, field))
-        other.owners = Family(Members, ((block, Members(names)) for block, names in self.owners.items()))
-        for name in ("position", "table"):
-            family = getattr(self, name)
-            setattr(other, name, Family(_no_positions, ((o, Total(NONE, row)) for o, row in family.items())))
+        other.references, other.length, other.computed = (
+            Numbers(self.references),
+            Numbers(self.length),
+            Numbers(self.computed),
+        )
+        other.hash, other.content = Names(self.hash), Names(self.content)
+        other.identity, other.index = Names(self.identity), Names(self.index)
+        other.used = Flags(self.used)
+        other.owners = Sets([(block, Members(names)) for block, names in self.owners.items()])
+        other.position = Rows([(sequence, Names(row)) for sequence, row in self.position.items()])
+        other.table = Rows([(sequence, Names(row)) for sequence, row in self.table.items()])
         return other
 
 

@@ -98,19 +98,19 @@ class SequenceState:
     unread: int = 0
 
     def copy(self) -> "SequenceState":
-        return SequenceState(
-            self.tokens[:], self.prefixes[:], self.table, self.computed, self.reserved, self.unread
-        )
+        """An independent sequence."""
+        return SequenceState(self.tokens[:], self.prefixes[:], self.table, self.computed, self.reserved, self.unread)
 
 
 @dataclass(slots=True)
 class State:
     """All the judge knows: the shadow KV memory, the sequences, the block ledger, and what must still be findable.
 
-    `blocks`: the blocks that may be handed out.  `memory`: slot -> prefix.  `copies`: block-aligned prefix -> intact published blocks that hold it.  `twinned`:
-    prefixes of which two copies existed at once.  `freed`: free block -> (release number, table index), oldest first.
-    `shown`: the last snapshot.  `key_of`: the manager's chain hash of a block-aligned prefix, where it is known.
-    `muted`: clauses that are noted instead of raised, so that one fault does not hide the next.
+    `blocks`: the blocks that may be handed out.  `memory`: slot -> prefix.  `copies`: block-aligned prefix -> intact
+    published blocks that hold it.  `twinned`: prefixes of which two copies existed at once.  `freed`: free block ->
+    (release number, table index), oldest first.  `shown`: the last snapshot.  `key_of`: the manager's chain hash of a
+    block-aligned prefix, where it is known.  `muted`: clauses that are noted instead of raised, so that one fault does
+    not hide the next.
     """
 
     world: World

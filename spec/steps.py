@@ -25,7 +25,19 @@ from typing import Any, NamedTuple
 
 NONE = -1
 
-FIELDS = ("references", "used", "hash", "content", "identity", "index", "owners", "position", "table", "length", "computed")
+FIELDS = (
+    "references",
+    "used",
+    "hash",
+    "content",
+    "identity",
+    "index",
+    "owners",
+    "position",
+    "table",
+    "length",
+    "computed",
+)
 
 
 class Step(NamedTuple):

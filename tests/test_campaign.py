@@ -38,7 +38,9 @@ class Liar(ModelAdapter):
 LIAR = Implementation("liar", MODEL.declaration, Liar, chain_hash=MODEL.chain_hash)
 
 
-@pytest.mark.parametrize("name", [name for name, context in CONTEXTS.items() if not context.possible(MODEL.declaration)])
+@pytest.mark.parametrize(
+    "name", [name for name, context in CONTEXTS.items() if not context.possible(MODEL.declaration)]
+)
 def test_everything_worth_seeing_happens(name: str) -> None:
     counts = run_campaign(MODEL, CONTEXTS[name], seed=1, programs=300).counts
     assert all(counts[what] > 0 for what in ("hits", "free_hits", "recycles", "refusals", "preemptions")), counts

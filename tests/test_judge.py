@@ -104,7 +104,9 @@ def test_covers(computed: State) -> None:
 
 
 def test_covers_in_decode(computed: State) -> None:
-    state = play(computed, (op.Append("A", 4), op.Appended()), (op.Reserve("A", 1), op.Reserved((0, 1))), commit("A", 0, 1))
+    state = play(
+        computed, (op.Append("A", 4), op.Appended()), (op.Reserve("A", 1), op.Reserved((0, 1))), commit("A", 0, 1)
+    )
     state = play(state, (op.Append("A", 5), op.Appended()))
     assert broken(state, op.Reserve("A", 1), op.Reserved((0, 1))) == "COVERS"
     play(state, (op.Reserve("A", 1), op.Reserved((0, 1, 2))))
@@ -121,7 +123,9 @@ def test_commit_does_not_grow_a_table() -> None:
 
 
 def test_progress_and_alignment(computed: State) -> None:
-    state = play(computed, (op.Append("A", 4), op.Appended()), (op.Reserve("A", 1), op.Reserved((0, 1))), commit("A", 0, 1))
+    state = play(
+        computed, (op.Append("A", 4), op.Appended()), (op.Reserve("A", 1), op.Reserved((0, 1))), commit("A", 0, 1)
+    )
     assert broken(state, *admit("B", (1, 2), 2, 0)) == "PROGRESS"
     assert broken(state, *admit("B", (1, 2, 3, 4, 5), 3, 0, 1, 2)) == "ALIGNED"
 
@@ -178,7 +182,9 @@ def test_a_recycled_block_is_not_missed() -> None:
 
 def test_order() -> None:
     state = play(start(blocks=5), admit("A", (1, 2, 3), 0, 0, 1), admit("B", (4, 5, 6), 0, 2, 3))
-    state = play(state, commit("A", 0, 1), commit("B", 2, 3), (op.Release("A"), op.Released()), (op.Release("B"), op.Released()))
+    state = play(
+        state, commit("A", 0, 1), commit("B", 2, 3), (op.Release("A"), op.Released()), (op.Release("B"), op.Released())
+    )
     assert broken(state, *admit("C", (7, 8), 0, 1)) == "FIFO"
     state = play(state, admit("D", (7,), 0, 4))
     assert broken(state, *admit("C", (7, 8), 0, 0)) == "TAIL-FIRST"
@@ -193,7 +199,9 @@ def test_release_twice_is_harmless(computed: State) -> None:
 
 
 def test_release_and_leak(computed: State) -> None:
-    assert broken(computed, op.Release("A"), op.Released(), Snapshot((2, 3, 1, 0), references=(0, 1, 0, 0))) == "RELEASE"
+    assert (
+        broken(computed, op.Release("A"), op.Released(), Snapshot((2, 3, 1, 0), references=(0, 1, 0, 0))) == "RELEASE"
+    )
     assert broken(computed, op.Release("A"), op.Released(), Snapshot(free=(2, 3, 1))) == "NO-LEAK"
 
 

@@ -81,10 +81,10 @@ def test_a_hang_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         while True:
             try:
                 time.sleep(10)
-            except Exception:  # noqa: S112 - a manager that swallows everything must not live for ever
+            except Exception:  # a manager that swallows everything must not live for ever
                 continue
 
-    lockstep, violation = run(implementation(admit=hang), Program(WORLD, (ADMIT,)))
+    _, violation = run(implementation(admit=hang), Program(WORLD, (ADMIT,)))
     assert violation
     assert (violation.clause, "no answer within" in violation.because) == ("TOTAL", True)
 
