@@ -1,42 +1,27 @@
 """Run known-bad managers: is each caught, for its own clause, and how short is the counterexample?"""
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict
+from json import dumps
 
 from kvspec.conformance.campaign import run_campaign
 from kvspec.conformance.contexts import CONTEXTS
 from kvspec.conformance.effort import EFFORTS
 from kvspec.conformance.hash_check import check_hash
+from kvspec.conformance.known_bad_row import Row
 from kvspec.conformance.program import Counterexample
 from kvspec.conformance.robustness import check_robust
 from kvspec.conformance.shrink import shrink
-from kvspec.impl.known_bad import KNOWN_BAD, KnownBad
+from kvspec.impl.known_bad import KNOWN_BAD, KnownBad, load_known_bad
 from kvspec.spec.clauses import CLAUSES, clauses_of
 
 SCENARIOS = ("robust", "hash")  # contexts without programs
 WORKERS = 2
 
-Progress = Callable[["Row"], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One known-bad manager under one seed.
-
-    `caught`: its own clause was found, and counts as found by itself (``counts``).  `caught_by`: the clauses found up to
-    then, in the order in which they were found.  `operations`: length of the shrunk counterexample, or None where only a
-    scenario shows the fault.
-    """
-
-    slug: str
-    clause: str
-    caught: bool
-    caught_by: tuple[str, ...]
-    operations: int | None
-    seconds: float
-    seed: int = 0
+Progress = Callable[[Row], None]
 
 
 def run_known_bad(
@@ -57,6 +42,11 @@ def run_known_bad(
         rows.append(row)
         if progress:
             progress(row)
+    return in_order(rows)
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    """By the order of the registry, then by seed."""
     order = list(KNOWN_BAD)
     return sorted(rows, key=lambda row: (order.index(row.slug), row.seed))
 
@@ -106,3 +96,63 @@ def counts(clause: str, found: tuple[str, ...]) -> bool:
     if clause not in found:
         return False
     return found[0] == clause or not any(clause in CLAUSES[other].implies for other in found if other != clause)
+
+
+def known_bad_command(
+    slugs: Iterable[str] = (),
+    *,
+    json: bool = False,
+    seeds: Iterable[int] = (0,),
+    effort: str = "default",
+    only_list: bool = False,
+) -> int:
+    """``kvspec known-bad``: 0 if all were caught, 1 if one was not, 2 for a name that does not exist."""
+    chosen = tuple(slugs) or tuple(KNOWN_BAD)
+    if unknown := [slug for slug in chosen if slug not in KNOWN_BAD]:
+        print(_no_such(unknown[0]), file=sys.stderr)
+        return 2
+    if effort not in EFFORTS:
+        print(f"no such effort: {effort}; there are {', '.join(EFFORTS)}", file=sys.stderr)
+        return 2
+    if only_list:
+        _list(chosen, json)
+        return 0
+    rows = _run_json(chosen, seeds, effort) if json else _run_table(chosen, seeds, effort)
+    return 0 if all(row.caught for row in rows) else 1
+
+
+def _no_such(slug: str) -> str:
+    try:
+        load_known_bad(slug)
+    except KeyError as error:
+        return str(error.args[0])
+    raise AssertionError(f"{slug} does exist")
+
+
+def _list(slugs: Iterable[str], as_json: bool) -> None:
+    from kvspec.conformance import known_bad_table
+
+    if not as_json:
+        known_bad_table.console().print(known_bad_table.listing(slugs))
+        return
+    for bad in map(KNOWN_BAD.__getitem__, slugs):
+        print(dumps({name: getattr(bad, name) for name in ("slug", "clause", "sentence", "reports", "base", "shape")}))
+
+
+def _run_json(slugs: Iterable[str], seeds: Iterable[int], effort: str) -> list[Row]:
+    return run_known_bad(slugs, seeds, effort, lambda row: print(dumps(asdict(row)), flush=True))
+
+
+def _run_table(slugs: tuple[str, ...], seeds: Iterable[int], effort: str) -> list[Row]:
+    from rich.progress import track
+
+    from kvspec.conformance import known_bad_table
+
+    console, started, seeds = known_bad_table.console(), time.perf_counter(), tuple(seeds)
+    jobs = [(slug, seed, effort) for seed in seeds for slug in slugs]
+    performed = _performed(jobs, min(WORKERS, len(jobs)))
+    rows = list(track(performed, "known-bad managers", len(jobs), console=console, transient=True))
+    rows = in_order(rows)
+    console.print(known_bad_table.results(rows))
+    console.print(known_bad_table.last_line(rows, time.perf_counter() - started))
+    return rows

@@ -1,4 +1,4 @@
-"""The matrix clause × known-bad manager: who breaks what, and which clause has a manager that only it catches."""
+"""The matrix of clauses and known-bad managers: who breaks what, and which clause has a manager that only it catches."""
 
 import json
 from collections.abc import Callable
