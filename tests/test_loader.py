@@ -194,6 +194,12 @@ def test_script_style_imports_of_the_file_beside(tmp_path):
     assert "sequence" not in sys.modules
 
 
+def test_script_style_import_inside_a_package(tmp_path):
+    file = checkout(tmp_path, head="from limits import MOST\n")
+    write(tmp_path, {"tinyengine/core/limits.py": "MOST = 3"})
+    assert load(f"{file}:Pool").name == "Pool"
+
+
 def test_sequence_is_found_in_the_module_beside_although_the_manager_does_not_import_it(tmp_path):
     text = "REVERSED = False\n" + dedent(MANAGER)
     files = {"eng/__init__.py": "", "eng/blocks.py": text, "eng/sequence.py": SEQUENCE}
@@ -354,6 +360,7 @@ def test_factory_and_ready_implementation(tmp_path):
     file = write(tmp_path, {"factories.py": FACTORY}) / "factories.py"
     assert [load(f"{file}:{name}").name for name in ("make", "ready")] == ["made", "made"]
     assert load(f"{file}:make").target == f"{file}:make"
+    assert load(f"{file}:ready").source == load("bundled").source
 
 
 @pytest.mark.parametrize(

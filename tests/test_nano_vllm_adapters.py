@@ -14,7 +14,7 @@ from kvspec.impl.adapter import Adapter, Copyable, Observable
 from kvspec.impl.block_manager import BlockManager
 from kvspec.impl.errors import ImplementationError, LoadError
 from kvspec.impl.nano_vllm import implementation_of
-from kvspec.impl.nano_vllm.weak_hash import weak_hash
+from kvspec.impl.nano_vllm.weak_hash import weak_hash, weak_twin
 from kvspec.impl.sequence import Sequence
 from kvspec.spec.declaration import Covers, Publish
 from kvspec.spec.operations import (
@@ -411,6 +411,8 @@ def test_a_name_that_was_never_admitted_is_an_unknown_sequence_to_the_manager():
             super().deallocate(seq)
 
     assert fresh(BlockManager).release("never", "finished") == Released()
+    assert fresh(BlockManager).reserve("never", 1) == Reserved((0,))
+    assert isinstance(fresh(Renamed).reserve("never", 1), Failed)  # it asserts that the request is running
     assert fresh(Strict).release("never", "finished").clear
 
 
@@ -478,11 +480,14 @@ def test_the_failing_call_is_named_and_a_promise_remembered(call, promised):
     assert failed == Failed(f"IndexError: pop, in {call}", promised=promised, clear=False)
 
 
-def test_empty_prompt_fails_where_the_sequence_is_made():
-    outcome = fresh(BlockManager).admit("A", (), ALL, "")
-    assert isinstance(outcome, Failed)
-    assert "in the constructor of the sequence" in outcome.error
-    assert not outcome.clear
+def test_sequence_that_cannot_be_made_is_a_failure():
+    class Nonempty(Bare):
+        def __init__(self, token_ids):
+            super().__init__(token_ids)
+            self.last = token_ids[-1]
+
+    outcome = _with_sequence(Nonempty).create(WORLD).admit("A", (), ALL, "")
+    assert outcome == Failed("IndexError: list index out of range, in the constructor of the sequence")
 
 
 def test_time_limit_passes_through():
@@ -915,6 +920,12 @@ def test_weak_hash_is_used_wherever_the_chain_hash_is(cls):
     adapter.admit("A", (1, 2, 3), ALL, "")
     adapter.commit(("A",))
     assert adapter.snapshot().hashes[0] == BlockManager.compute_hash([1, 2])
+
+
+def test_weak_twin_lacks_what_the_manager_took_away_from_its_base():
+    twin = weak_twin(LateTokens)
+    assert twin is not None
+    assert twin.may_append is None
 
 
 def test_manager_without_a_chain_hash_cannot_have_a_weak_one():

@@ -56,16 +56,16 @@ class RenamedAdapter(NanoAdapter):
 
     def _admit(self, sequence: Any, length: int, limit: int) -> int | None:
         self._allowed("can_allocate_new_block", sequence)
-        self._set_state(sequence, "WAITING")
         ask("allocate_blocks_for_prefill", self.manager.allocate_blocks_for_prefill, sequence, promised=True)
         self._set_state(sequence, "RUNNING")
         return None
 
     def _make_room(self, held: Held, count: int) -> None:
-        if held.sampled:
-            self._allowed("can_allocate_new_block", held.sequence)
-            call = self.manager.allocate_block_for_decode
-            ask("allocate_block_for_decode", call, held.sequence, promised=True)
+        if held.live and not held.sampled:
+            return
+        self._allowed("can_allocate_new_block", held.sequence)
+        call = self.manager.allocate_block_for_decode
+        ask("allocate_block_for_decode", call, held.sequence, promised=True)
 
     def _append(self, sequence: Any, token: int) -> None:
         ask("append_output_token", sequence.append_output_token, token)
