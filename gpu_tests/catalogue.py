@@ -8,8 +8,8 @@ from .backends import NumPyBackend, TorchBackend
 from .decoder import Decoder, Shape
 from .engine import Run
 from .findings import Findings
+from .installed import TORCH
 from .lanes import AttentionLane, tolerance
-from .needs import TORCH
 from .ordinary import OrdinaryNumPy, OrdinaryTorch
 from .portable import Portable
 from .provenance import ProvenanceLane

@@ -3,6 +3,7 @@
 import importlib.util
 
 import pytest
+
 from kvspec.gpu_tests.schedulers import drive
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.loader import load

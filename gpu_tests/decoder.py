@@ -104,7 +104,7 @@ class Decoder:
         weights = _weights(self.shape, seed)
         self._embedding = arithmetic.array(weights.pop("embedding"))
         self._weights = {name: arithmetic.array(values) for name, values in weights.items()}
-        self._cosine, self._sine = (arithmetic.array(table) for table in _rotations(self.shape))
+        self._cosine, self._sine = (arithmetic.array(table) for table in rotations(self.shape))
         self._cold: dict[tuple[tuple[int, ...], str], np.ndarray] = {}
 
     @property
@@ -146,12 +146,8 @@ class Decoder:
             queries, keys[written], values[written] = self._project(x, layer, positions)
             parts = [queries[start:end] for start, end in zip([0, *ends], ends, strict=False)]
             seen = [maths.attention(part, keys, values, read) for part, read in zip(parts, reads, strict=True)]
-            attended = maths.rows(seen).reshape(len(x), -1)
-            x = x + maths.linear(attended, self._weights[f"out{layer}"])
-            hidden = maths.activation(maths.linear(maths.norm(x), self._weights[f"up{layer}"]))
-            x = x + maths.linear(hidden, self._weights[f"down{layer}"])
-        logits = maths.numpy(maths.linear(maths.norm(x), self._embedding))
-        return np.split(logits, ends[:-1])
+            x = self._mix(x, maths.rows(seen).reshape(len(x), -1), layer)
+        return np.split(maths.numpy(self._logits(x)), ends[:-1])
 
     def _embed(self, chunks: Sequence[Chunk]) -> Array:
         rows = self.arithmetic.index(np.concatenate([np.asarray(chunk.tokens[chunk.start :]) for chunk in chunks]))
@@ -167,11 +163,22 @@ class Decoder:
         return self.arithmetic.prepare(Reads(slots, distance, slopes, chunk, block_size))
 
     def _project(self, x: Array, layer: int, positions: Array) -> tuple[Array, Array, Array]:
+        """Rotated queries and keys, and values; shapes [rows, heads or kv_heads, head_size]."""
         shape = self.shape
         mixed = self.arithmetic.linear(self.arithmetic.norm(x), self._weights[f"qkv{layer}"])
         mixed = mixed.reshape(len(x), -1, shape.head_size)
         queries, keys = mixed[:, : shape.heads], mixed[:, shape.heads : shape.heads + shape.kv_heads]
         return self._rotate(queries, positions), self._rotate(keys, positions), mixed[:, shape.heads + shape.kv_heads :]
+
+    def _mix(self, x: Array, attended: Array, layer: int) -> Array:
+        """Add what attention brought, then the feed-forward part; shapes [rows, width]."""
+        maths = self.arithmetic
+        x = x + maths.linear(attended, self._weights[f"out{layer}"])
+        hidden = maths.activation(maths.linear(maths.norm(x), self._weights[f"up{layer}"]))
+        return x + maths.linear(hidden, self._weights[f"down{layer}"])
+
+    def _logits(self, x: Array) -> Array:
+        return self.arithmetic.linear(self.arithmetic.norm(x), self._embedding)
 
     def _rotate(self, heads: Array, positions: Array) -> Array:
         cosine, sine, half = self._cosine[positions][:, None], self._sine[positions][:, None], self.shape.head_size // 2
@@ -196,9 +203,9 @@ def _weights(shape: Shape, seed: int) -> dict[str, np.ndarray]:
     return weights
 
 
-def _rotations(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+def rotations(shape: Shape, base: float = 10000.0) -> tuple[np.ndarray, np.ndarray]:
     """Cosine and sine, shape [positions, head_size / 2]: computed once, in float64, so that all backends share them."""
-    rates = 10000.0 ** (-np.arange(0, shape.head_size, 2) / shape.head_size)
+    rates = base ** (-np.arange(0, shape.head_size, 2) / shape.head_size)
     angles = np.arange(shape.positions)[:, None] * rates[None, :]
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 

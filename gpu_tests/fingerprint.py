@@ -8,6 +8,7 @@ Integers are exact on every machine, so this lane needs no tolerance and no spec
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from kvspec.spec.state import EMPTY, Prefixes
 
 from .engine import Chunk, Run

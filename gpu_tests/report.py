@@ -10,7 +10,7 @@ import numpy as np
 
 from .drawing import draw
 from .faults import FAULTS
-from .needs import TORCH
+from .installed import TORCH
 from .schedulers import SCHEDULERS
 from .sensitivity import CORRECT, Cell, Matrix, measure
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+
 from kvspec.gpu_tests.faults import implementation as planted
 from kvspec.gpu_tests.schedulers import drive
 from kvspec.gpu_tests.workload import build

@@ -1,6 +1,7 @@
 """The fingerprint lane accepts a correct manager exactly, and names the slot when one table entry is wrong."""
 
 import numpy as np
+
 from kvspec.gpu_tests import fingerprint, needs
 from kvspec.gpu_tests.by_hand import change_one_block, every_change
 

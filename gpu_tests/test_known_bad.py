@@ -1,6 +1,7 @@
 """The known-bad managers of ``impl``: whatever reaches the content of K/V is seen, and by both exact lanes alike."""
 
 import pytest
+
 from kvspec.gpu_tests import fingerprint
 from kvspec.gpu_tests.catalogue import portable
 from kvspec.gpu_tests.engine import Run

@@ -1,6 +1,7 @@
 """Ordinary kernels: equal up to rounding; what that rounding is, is measured without any block manager."""
 
 import pytest
+
 from kvspec.gpu_tests import needs
 from kvspec.gpu_tests.by_hand import change_one_block
 from kvspec.gpu_tests.catalogue import ordinary

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+
 from kvspec.gpu_tests import needs
 from kvspec.gpu_tests.backends import NumPyBackend, TorchBackend
 from kvspec.gpu_tests.by_hand import change_one_block

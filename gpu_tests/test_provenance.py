@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from kvspec.gpu_tests import needs
 from kvspec.gpu_tests.by_hand import change_one_block
 from kvspec.gpu_tests.catalogue import ordinary

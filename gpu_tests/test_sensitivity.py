@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+
 from kvspec.gpu_tests.catalogue import exact_lanes, one_layer_lane, ordinary, portable, tolerance_lanes
 from kvspec.gpu_tests.decoder import Decoder
 from kvspec.gpu_tests.engine import Chunk
