@@ -46,6 +46,10 @@ class Sequence:
         return len(self.token_ids)
 
     @property
+    def num_completion_tokens(self):
+        return len(self.token_ids) - self.num_prompt_tokens
+
+    @property
     def last_token(self):
         return self.token_ids[-1]
 
@@ -99,6 +103,7 @@ def weak_hash(*arguments):
 DEFINITIONS = tuple(part.strip("\n") for part in (SEQUENCE, SHADOW, WEAK))
 
 ADAPTER = """\
+from kvspec.conformance.lockstep import ask
 from kvspec.impl.loader import load
 from kvspec.spec import operations as op
 from kvspec.spec.state import World
@@ -214,8 +219,7 @@ def _asked(moment: Moment) -> str:
 
 
 def _call(request: Any) -> str:
-    arguments = ", ".join(_op(getattr(request, name)) for name in type(request).__slots__)
-    return f"outcome = manager.{type(request).__name__.lower()}({arguments})\nprint(outcome)"
+    return f"outcome = ask(manager, {_op(request)})\nprint(outcome)"
 
 
 def _op(value: Any) -> str:

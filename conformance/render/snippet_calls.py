@@ -42,6 +42,7 @@ class Calls:
             return self._reserve(request, answer, name, notes)
         if isinstance(request, op.Append):
             notes.sampled.add(name)
+            notes.tokens.setdefault(name, []).append(request.token)
             return [f"{name}.append_token({request.token})"]
         return self._release(request, name, notes)
 

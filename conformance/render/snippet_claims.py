@@ -53,10 +53,24 @@ def _no_leak(story: Story, names: Names, calls: Calls) -> list[str]:
 
 
 def _reads(story: Story, names: Names, calls: Calls) -> list[str]:
-    name, position = names[story.violation.sequence or ""], story.violation.position
+    if story.violation.sequence is None or story.violation.position is None:
+        return _reads_anywhere(story, names)
+    name, position = names[story.violation.sequence], story.violation.position
     return [
         f"seen = held({name}, {position})  # the K/V that attention reads there",
-        f"assert {position} >= {name}.computed or seen == {name}.token_ids[:{(position or 0) + 1}], MESSAGE",
+        f"assert {position} >= {name}.computed or seen == {name}.token_ids[:{position + 1}], MESSAGE",
+    ]
+
+
+def _reads_anywhere(story: Story, names: Names) -> list[str]:
+    """A hit on a block of which it is only known that it is the wrong one: what attention reads once the step ends."""
+    name = _last(story, names)
+    live = dict.fromkeys([*(names[other] for other in story.before.sequences), name])
+    return [
+        f"cached = {name}.computed",
+        f"forward({', '.join(live)})  # the step ends",
+        "for position in range(cached):",
+        f"    assert held({name}, position) == {name}.token_ids[: position + 1], MESSAGE",
     ]
 
 

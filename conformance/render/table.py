@@ -138,13 +138,26 @@ class Command:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         indent = 4 + max(len(self.label), 7)
-        lines = textwrap.wrap(
-            self.text, max(20, options.max_width - indent - 2), break_long_words=False, break_on_hyphens=False
-        )
-        for place, line in enumerate(lines):
-            label = "" if place else self.label
-            more = " \\" if place + 1 < len(lines) else ""
-            yield Text.assemble(("  " + label.ljust(indent - 2), "bold"), line, more, no_wrap=True, overflow="ignore")
+        lines = shell_lines(self.text, indent, options.max_width)
+        first = Text.assemble(("  " + self.label.ljust(indent - 2), "bold"), lines[0][indent:])
+        for line in (first, *map(Text, lines[1:])):
+            line.no_wrap, line.overflow = True, "ignore"
+            yield line
+
+
+def shell_lines(command: str, indent: int, width: int) -> list[str]:
+    """A command over several lines which a shell reads as one: a backslash ends each line but the last.
+
+    Where a single word is too long it goes on at the left margin, because blanks would end it.
+    """
+    room = max(20, width - indent - 2)
+    lines = []
+    for line in textwrap.wrap(command, room, break_long_words=False, break_on_hyphens=False):
+        lines.append(" " * indent + line[:room])
+        lines += [line[start : start + width - 2] for start in range(room, len(line), width - 2)]
+        lines[-1] += " "
+    joined = [line.removesuffix(" ") + (" \\" if line.endswith(" ") else "\\") for line in lines]
+    return [*joined[:-1], joined[-1].removesuffix(" \\")]
 
 
 def _table(story: Story) -> RenderableType:
