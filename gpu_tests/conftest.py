@@ -1,10 +1,13 @@
 """Fixtures: the implementation named by ``--impl``, recorded runs of it, and what is installed."""
 
 import importlib.util
+from collections.abc import Callable
 
 import pytest
 
-from kvspec.gpu_tests.schedulers import drive
+from kvspec.gpu_tests import faults
+from kvspec.gpu_tests.engine import Run
+from kvspec.gpu_tests.schedulers import exercised
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.loader import load
 
@@ -29,17 +32,16 @@ def scheduler(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def runs(under_test: Implementation, scheduler: str):
+def runs(under_test: Implementation, scheduler: str) -> Callable[[int], list[Run]]:
     """``runs(count)``: recorded runs of seeds 0 .. count - 1, each of which exercised everything."""
 
-    def record(count: int):
-        recorded = [drive(under_test, scheduler, seed) for seed in range(count)]
-        for run in recorded:
-            assert run.stopped is None, run.stopped
-            run.require_everything()
-        return recorded
+    return lambda count: [exercised(under_test, scheduler, seed) for seed in range(count)]
 
-    return record
+
+@pytest.fixture
+def sound_run(scheduler: str) -> Run:
+    """A run of the correct base of the planted faults: for tests of the lanes, not of the manager under test."""
+    return exercised(faults.implementation("correct"), scheduler, seed=0)
 
 
 def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:

@@ -51,7 +51,7 @@ class Counts:
         return [name for name in self.__slots__ if not getattr(self, name)]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Run:
     """One workload on one manager: the steps, each a tuple of chunks that are computed together.
 
@@ -65,6 +65,9 @@ class Run:
     steps: list[tuple[Chunk, ...]] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
     stopped: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.scheduler} run of seed {self.workload.seed}: {len(self.steps)} steps, {self.counts}>"
 
     @property
     def world(self) -> World:

@@ -37,7 +37,7 @@ class Findings:
     the greedy token differs.
     """
 
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list, repr=False)
     rows: int = 0
     unequal: int = 0
     largest: float = 0.0

@@ -32,6 +32,22 @@ def drive(
     return engine.run
 
 
+def exercised(implementation: Implementation, scheduler: str, seed: int) -> Run:
+    """The run of `seed` in the largest pool that is small enough for everything to happen; fails if there is none.
+
+    Managers differ in how many blocks they reserve, so a pool that is full for one may be roomy for another.
+    """
+    largest = SCHEDULERS[scheduler][1]
+    for blocks in range(largest, largest - 5, -1):
+        workload = build(seed, blocks, implementation.declaration)
+        run = drive(implementation, scheduler, seed, workload=workload)
+        if run.stopped or not run.counts.missing():
+            break
+    assert run.stopped is None, f"{scheduler}, seed {seed}: {run.stopped}"
+    run.require_everything()
+    return run
+
+
 def _fifo(engine: Engine) -> None:
     waiting = deque(engine.run.workload.requests)
     for _ in range(PATIENCE):

@@ -29,8 +29,8 @@ def test_the_noise_floor_is_what_rounding_explains(kernel):
 
 
 @kernels
-def test_a_table_changed_by_hand_is_named(runs, kernel):
-    changed = change_one_block(runs(1)[0])
+def test_a_table_changed_by_hand_is_named(sound_run, kernel):
+    changed = change_one_block(sound_run)
     lane = AttentionLane(ordinary(kernel), tolerance(ordinary(kernel)))
     with pytest.raises(AssertionError) as failure:
         lane.replay(changed.run).require_none(lane.name)

@@ -58,8 +58,8 @@ def test_neither_block_size_nor_place_nor_company_changes_a_bit(backend):
 
 
 @backends
-def test_a_table_changed_by_hand_is_named(runs, backend):
-    changed = change_one_block(runs(1)[0])
+def test_a_table_changed_by_hand_is_named(sound_run, backend):
+    changed = change_one_block(sound_run)
     with pytest.raises(AssertionError) as failure:
         AttentionLane(decoder(backend)).replay(changed.run).require_none("portable")
     size = changed.run.world.block_size
