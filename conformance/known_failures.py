@@ -144,9 +144,9 @@ def _check_fields(where: str, table: Any) -> None:
 def _check_distinct(path: Path, entries: Iterable[Known]) -> None:
     seen: set[Path] = set()
     for entry in entries:
-        if entry.path in seen:
+        if entry.path.resolve() in seen:
             raise KnownFailuresError(f"{path} lists {entry.path.name} twice")
-        seen.add(entry.path)
+        seen.add(entry.path.resolve())
 
 
 # Writing ----------------------------------------------------------------------------------------------------------
@@ -189,9 +189,12 @@ def add_known(path: Path, trace: Path, reason: str, link: str) -> None:
     relative = Path(os.path.relpath(trace.resolve(), path.resolve().parent))
     table = {"trace": relative.as_posix(), "clause": clause or "", "reason": reason, "link": link}
     _check_fields("the new entry", table)
+    known = KnownFailures.load(path).entries if path.exists() else ()
+    if any(entry.path.resolve() == trace.resolve() for entry in known):
+        raise KnownFailuresError(f"{path} lists {trace.name} already")
     before = path.read_text(encoding="utf-8") if path.exists() else HEAD.format(name="this implementation")
-    path.write_text(f"{before.rstrip()}\n\n{entry_text(relative, table['clause'], '', reason, link)}", encoding="utf-8")
-    KnownFailures.load(path)
+    entry = entry_text(relative, table["clause"], "", reason, link)
+    path.write_text(f"{before.rstrip()}\n\n{entry}", encoding="utf-8")
 
 
 def entry_text(trace: Path, clause: str, because: str = "", reason: str = "", link: str = "") -> str:
