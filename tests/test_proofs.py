@@ -11,6 +11,7 @@ from kvspec.impl.block_manager import BlockManager
 from kvspec.impl.sequence import Sequence
 from kvspec.spec import model
 from kvspec.spec import operations as op
+from kvspec.spec.clauses import CLAUSES
 from kvspec.spec.declaration import Covers, Declaration
 from kvspec.spec.judge import Violation, begin, illegal, judge
 from kvspec.spec.proofs import command, contracts, second_solver
@@ -19,6 +20,7 @@ from kvspec.spec.proofs.collision import Collision, find_collision
 from kvspec.spec.proofs.conditions import ENSURED, TEXT, TRIGGERS, Condition, inductive_conditions
 from kvspec.spec.proofs.contracts import chain, little_endian
 from kvspec.spec.proofs.faults import FAULTS, Fault
+from kvspec.spec.proofs.ledger_of_claims import CLAIMS, SMALL_WORLDS, SmallWorld, ledger_markdown
 from kvspec.spec.proofs.link import broken_invariants
 from kvspec.spec.proofs.prover import (
     ConditionResult,
@@ -26,6 +28,7 @@ from kvspec.spec.proofs.prover import (
     asked_again,
     bounded,
     prove,
+    proved_under_any_hash,
     settle,
     unproved,
     without,
@@ -326,14 +329,10 @@ def explore(world: World, longest: int, alphabet: int = 2) -> Broken | tuple[int
     return len(seen), transitions
 
 
-@pytest.mark.parametrize(
-    ("world", "longest", "alphabet", "size"),
-    [(World(2, 1), 2, 2, (762, 4644)), (World(3, 1), 3, 1, (2292, 9828)), (World(2, 2), 4, 1, (360, 1720))],
-)
-def test_every_transition_of_a_small_world_is_proved_steps(
-    world: World, longest: int, alphabet: int, size: tuple[int, int]
-) -> None:
-    assert explore(world, longest, alphabet) == size
+@pytest.mark.parametrize("world", SMALL_WORLDS, ids=lambda world: f"{world.blocks}-blocks-of-{world.block_size}")
+def test_every_transition_of_a_small_world_is_proved_steps(world: SmallWorld) -> None:
+    found = explore(World(world.blocks, world.block_size), world.longest, world.alphabet)
+    assert found == (world.states, world.transitions)
 
 
 STATED = tuple(INVARIANTS)
@@ -399,3 +398,49 @@ def test_fields_and_their_sorts_agree() -> None:
     from kvspec.spec.proofs.terms import SORTS
 
     assert set(SORTS) == set(FIELDS)
+
+
+# The ledger of claims ----------------------------------------------------------------------------------------
+
+
+def test_every_clause_has_a_claim() -> None:
+    assert list(CLAIMS) == list(CLAUSES)
+    assert all(f"| `{slug}` |" in ledger_markdown() for slug in CLAUSES)
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, ConditionResult]:
+    return {result.name: result for result in prove(sections=["steps and invariants", "theorems"])}
+
+
+@pytest.fixture(scope="module")
+def without_assumption() -> set[str]:
+    return proved_under_any_hash()
+
+
+@pytest.mark.parametrize("slug", [slug for slug, claim in CLAIMS.items() if claim.strength == "proved for all sizes"])
+def test_a_claim_for_all_sizes_is_proved_under_its_assumption(
+    slug: str, results: dict[str, ConditionResult], without_assumption: set[str]
+) -> None:
+    """All of it; and "none" is said only if the invariants that it starts from need no assumption either."""
+    claim = CLAIMS[slug]
+    assert claim.conditions
+    assert {results[name].verdict for name in claim.conditions} == {Verdict.PROVED}
+    assert bool(claim.assumption) == (not set(claim.conditions) <= without_assumption)
+
+
+def test_claims_for_stated_bounds_are_contracts() -> None:
+    sentences = {contract.sentence for contract in contracts.CONTRACTS}
+    bounded_claims = [claim for claim in CLAIMS.values() if claim.strength == "proved for the stated bounds"]
+    assert bounded_claims
+    assert all(set(claim.conditions) <= sentences for claim in bounded_claims)
+
+
+def test_claims_use_the_five_words_only() -> None:
+    assert {claim.strength for claim in CLAIMS.values()} <= {
+        "proved for all sizes",
+        "proved for the stated bounds",
+        "exhausted",
+        "no counterexample within a budget",
+        "tested",
+    }

@@ -26,8 +26,8 @@ class ConditionResult:
     """What was shown of one condition.
 
     `clause`: the clause or invariant it is about.  `holds`: the verdict is the one it must be.  `bound`: the sizes it
-    is said for.  `assumption`: empty, or what it rests on besides the trusted base.  `work`: what the solver counts
-    instead of time, the same on every machine.  `detail`: what broke, or what else is worth knowing.
+    is said for.  `assumption`: empty, or what this condition by itself needs besides the trusted base.  `work`: what the
+    solver counts instead of time, the same on every machine.  `detail`: what broke, or what else is worth knowing.
     """
 
     name: str
@@ -76,6 +76,29 @@ def settle(condition: Condition, section: str, may_assume: bool = True) -> tuple
         condition, section, Verdict.PROVED if proved else Verdict.NOT_PROVED, "" if proved else "no proof found"
     )
     return replace(result, assumption=assumption, work=answer.work, seconds=answer.seconds), script
+
+
+def kept_under_any_hash(text: Text = TEXT) -> Text:
+    """The largest part of the invariants that the steps keep whatever the hash does; none of it needs the others."""
+    while broken := {
+        condition.clause
+        for condition in inductive_conditions(text)
+        if condition.clause in text.invariants
+        and " keeps " in condition.name
+        and solve(condition.script(injective=False)).said != "unsat"
+    }:
+        text = replace(text, invariants={slug: rule for slug, rule in text.invariants.items() if slug not in broken})
+    return text
+
+
+def proved_under_any_hash(text: Text = TEXT) -> set[str]:
+    """The names of the conditions that hold in every reachable state without any assumption, induction included.
+
+    A condition may need no assumption by itself and yet start from an invariant that a wrong hit destroys.
+    """
+    part = kept_under_any_hash(text)
+    asked = [condition for condition in (*inductive_conditions(part), *theorems(part)) if condition.goal is not None]
+    return {condition.name for condition in asked if solve(condition.script(injective=False)).said == "unsat"}
 
 
 def _result(condition: Condition, section: str, verdict: Verdict, detail: str) -> ConditionResult:
@@ -157,40 +180,24 @@ def _found(witness: Witness, text: Text) -> ConditionResult:
 
 def _collision(text: Text) -> Iterator[ConditionResult]:
     """Own tokens compared, hash not injective: refuted by a program.  Repaired rule, same schedule: nothing to find."""
+    program, seconds = _timed(find_collision, text)
+    shown = f"prompts {', '.join(str(list(tokens)) for tokens in program.prompts)}" if program else "no program found"
+    verdict = Verdict.REFUTED if program else Verdict.NOT_PROVED
+    tokens_suffice = "comparing a block's own tokens makes a hit right under any hash"
+    yield _about_hits(tokens_suffice, verdict, program is not None, seconds, shown)
+    program, seconds = _timed(find_collision, any_hash_text(text))
+    verdict = Verdict.NOT_PROVED if program else Verdict.PROVED_BOUNDED
+    yield _about_hits("the repaired hit rule refuses that program", verdict, program is None, seconds)
+
+
+def _timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
     begun = time.perf_counter()
-    collision = find_collision(text)
-    verdict = Verdict.REFUTED if collision else Verdict.NOT_PROVED
-    detail = (
-        f"prompts {', '.join(str(list(tokens)) for tokens in collision.prompts)}" if collision else "no program found"
-    )
-    name = "comparing a block's own tokens makes a hit right under any hash"
-    yield ConditionResult(
-        name,
-        "collision",
-        "claim",
-        "CONTENT",
-        verdict,
-        collision is not None,
-        "8 micro-steps",
-        "",
-        0,
-        time.perf_counter() - begun,
-        detail,
-    )
-    begun, again = time.perf_counter(), find_collision(any_hash_text(text))
-    verdict = Verdict.NOT_PROVED if again else Verdict.PROVED_BOUNDED
-    yield ConditionResult(
-        "the repaired hit rule refuses that program",
-        "collision",
-        "claim",
-        "CONTENT",
-        verdict,
-        again is None,
-        "8 micro-steps",
-        "",
-        0,
-        time.perf_counter() - begun,
-    )
+    return function(*arguments), time.perf_counter() - begun
+
+
+def _about_hits(name: str, verdict: Verdict, holds: bool, seconds: float, detail: str = "") -> ConditionResult:
+    bound = "8 micro-steps"
+    return ConditionResult(name, "collision", "claim", "CONTENT", verdict, holds, bound, seconds=seconds, detail=detail)
 
 
 # What must not be provable ------------------------------------------------------------------------------------------
