@@ -35,7 +35,10 @@ class CheckRequest:
 
 
 def run_check(request: CheckRequest, console: Console) -> ExitCode:
-    """Examine, print, write what was asked for.  Raises ValueError for an unknown effort or profile, or bad known failures."""
+    """Examine, print, write what was asked for.
+
+    Raises ValueError for an unknown effort or profile, or bad known failures, and lockstep.CannotCreate.
+    """
     if request.effort not in EFFORTS:
         raise ValueError(f"no such effort: {request.effort}; there are {', '.join(EFFORTS)}")
     if unknown := set(request.profiles) - PROFILES.keys():

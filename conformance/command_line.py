@@ -83,6 +83,7 @@ def check(
 ) -> None:
     """Check IMPL: a verdict by profile, or one shortest counterexample a broken clause."""
     from kvspec.conformance.checking import CheckRequest, run_check
+    from kvspec.conformance.lockstep import CannotCreate
 
     request = CheckRequest(
         implementation=load_or_exit(impl, stub),
@@ -97,7 +98,7 @@ def check(
     )
     try:
         code = run_check(request, Console(highlight=False))
-    except ValueError as error:
+    except (ValueError, CannotCreate) as error:
         raise fail(str(error)) from None
     raise typer.Exit(int(code))
 

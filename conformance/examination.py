@@ -25,6 +25,7 @@ from kvspec.conformance.program import Counterexample, Program, run
 from kvspec.conformance.robustness import check_robust
 from kvspec.conformance.shrink import shrink
 from kvspec.conformance.state_machine import run_machine
+from kvspec.conformance.time_limit import alarm_installed
 from kvspec.conformance.trace import NotRepeatable, slug_of, write_trace
 from kvspec.conformance.verdict import ClauseResult, ConformanceReport
 from kvspec.impl.adapter import Implementation
@@ -61,6 +62,17 @@ def decided_clauses(profile: str) -> tuple[str, ...]:
     return tuple(clause.slug for clause in clauses_of(profile))
 
 
+def cannot_create(implementation: Implementation) -> str | None:
+    """Why no manager can be made in an ordinary world, or None."""
+    declaration = implementation.declaration
+    size = min(max(2, declaration.smallest_block_size), declaration.largest_block_size)
+    try:
+        Lockstep(implementation, World(4, size))
+    except CannotCreate as error:
+        return str(error)
+    return None
+
+
 class Examination:
     """Everything there is to know of one implementation, found out when first asked for."""
 
@@ -89,9 +101,15 @@ class Examination:
         context = CONTEXTS.get(CONTEXT_OF.get(profile, profile))
         if context and (reason := context.possible(self.implementation.declaration)):
             return reason
-        smallest = self.implementation.declaration.smallest_block_size
-        if profile == "one" and smallest > 2:
-            return f"the smallest block size is {smallest}"
+        return self._refused_size if profile == "one" else None
+
+    @cached_property
+    def _refused_size(self) -> str | None:
+        """Why no manager can be made with block size 1, or None."""
+        try:
+            Lockstep(self.implementation, World(2, 1))
+        except CannotCreate as error:
+            return str(error)
         return None
 
     # Engines ------------------------------------------------------------------------------------------------------
@@ -187,8 +205,8 @@ class Examination:
         if context not in CONTEXTS:
             return []
         result = self.campaign(context)
-        if result.found:
-            return []
+        if any(not CLAUSES[slug].survivable for slug in result.found):
+            return []  # programs ended early, and the violation is what the run shows
         return [f"no {what} in context {context}" for what in MUST_HAPPEN if not result.counts[what]]
 
     @cached_property
@@ -207,13 +225,15 @@ class Examination:
 
     def _sample(self) -> Program:
         context = CONTEXTS["steps"]
-        size = max(2, self.implementation.declaration.smallest_block_size)
+        declaration = self.implementation.declaration
+        size = min(max(2, declaration.smallest_block_size), declaration.largest_block_size)
         lockstep = Lockstep(self.implementation, World(6, size))
         lockstep.state.muted = frozenset(slug for slug, clause in CLAUSES.items() if clause.survivable)
         generator = Generator(Random(f"{self.options.seed}/replay"), context, lockstep.state)
-        for _ in range(200):
-            if lockstep.step(generator.next()):
-                break
+        with alarm_installed():
+            for _ in range(200):
+                if lockstep.step(generator.next()):
+                    break
         return Program(lockstep.world, tuple(lockstep.operations))
 
     def decide(self, profile: str, clause: str) -> ClauseResult:

@@ -6,9 +6,11 @@ the suite is collected.
 
 from __future__ import annotations
 
+import importlib
 import shlex
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,6 +38,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+FOLDERS = {Path(__file__).resolve().parents[1] / name for name in ("conformance", "gpu_tests")}
+
+
+class _TestModule(pytest.Module):
+    """A test module of kvspec: imported under its one name, in a wheel, an editable install and a checkout alike."""
+
+    def _getobj(self) -> Any:
+        return importlib.import_module(f"kvspec.{self.path.parent.name}.{self.path.stem}")
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Not a ``Package``: pytest would import it as a top-level ``conformance`` and put its parent on ``sys.path``."""
+    return pytest.Dir.from_parent(parent, path=path) if path.resolve() in FOLDERS else None
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """See ``_TestModule``."""
+    if module_path.resolve().parent not in FOLDERS:
+        return None
+    return _TestModule.from_parent(parent, path=module_path)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Load the implementation once it is certain that a test needs it; a target that does not load ends the run."""
     if any(USES & set(getattr(item, "fixturenames", ())) for item in items):
@@ -43,7 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _examine(config: pytest.Config) -> Examination:
-    from kvspec.conformance.examination import Examination, Options
+    from kvspec.conformance.examination import Examination, Options, cannot_create
     from kvspec.conformance.known_failures import KnownFailures, KnownFailuresError
     from kvspec.impl.errors import LoadError
     from kvspec.impl.loader import load
@@ -58,6 +82,8 @@ def _examine(config: pytest.Config) -> Examination:
         known = KnownFailures.load(option("--known")) if option("--known") else None
     except (LoadError, KnownFailuresError) as error:
         pytest.exit(str(error), returncode=2)
+    if reason := cannot_create(implementation):
+        pytest.exit(reason, returncode=2)
     command = shlex.join(["pytest", *config.invocation_params.args])
     options = Options(option("--effort"), option("--kvspec-seed"), profiles, command)
     return Examination(implementation, options, _progress(config), known)

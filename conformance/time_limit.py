@@ -37,8 +37,9 @@ def alarm_installed() -> Iterator[None]:
 
 
 def arm(seconds: float) -> None:
-    """Start the limit; call only inside ``alarm_installed``."""
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    """Start the limit.  Outside of ``alarm_installed`` there is none: the signal would end the process."""
+    if signal.getsignal(signal.SIGALRM) is _expire:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def disarm() -> None:

@@ -13,6 +13,7 @@ Predicate = Callable[[State, Snapshot], str | None]
 
 def partition(state: State, shown: Snapshot) -> str | None:
     """Free, used and cached blocks are disjoint and all there."""
+    # PARTITION: each block is exactly one of free, used or cached, and is free if nobody holds it
     if shown.free is None:
         return None
     free, cached = set(shown.free), set(shown.owned or ())
@@ -32,6 +33,7 @@ def partition(state: State, shown: Snapshot) -> str | None:
 
 def reference_count(state: State, shown: Snapshot) -> str | None:
     """The counts agree with the tables."""
+    # REFCOUNT: a reference count is the number of table entries plus declared extra owners
     if shown.references is None:
         return None
     extra = state.declaration.extra_owners
@@ -44,6 +46,7 @@ def reference_count(state: State, shown: Snapshot) -> str | None:
 
 def index_bounded(state: State, shown: Snapshot) -> str | None:
     """Not more keys than blocks."""
+    # INDEX-BOUNDED: the index never has more entries than there are blocks
     if shown.index is None or len({key for key, _ in shown.index}) <= state.world.blocks:
         return None
     return f"the index has {len(shown.index)} entries for {state.world.blocks} blocks"
@@ -51,6 +54,7 @@ def index_bounded(state: State, shown: Snapshot) -> str | None:
 
 def index_match(state: State, shown: Snapshot) -> str | None:
     """Each entry names a block that stores its key."""
+    # INDEX-MATCH: an index entry names a block whose stored hash is the key
     if shown.index is None or shown.hashes is None or state.declaration.stale_index:
         return None
     for key, block in shown.index:
@@ -63,6 +67,7 @@ def index_match(state: State, shown: Snapshot) -> str | None:
 
 def index_tokens(state: State, shown: Snapshot) -> str | None:
     """Each findable block stores the tokens it holds."""
+    # INDEX-TOKENS: the tokens stored in a findable block are those whose K/V it holds
     if shown.index is None or shown.contents is None or state.declaration.stale_index:
         return None
     for _, block in shown.index:
@@ -77,6 +82,7 @@ def index_tokens(state: State, shown: Snapshot) -> str | None:
 
 def index_chain(state: State, shown: Snapshot) -> str | None:
     """Each key stands for the whole prefix of its block."""
+    # INDEX-CHAIN: the whole prefix in a findable block is what its key stands for
     if shown.index is None or state.key_of is None or state.declaration.stale_index:
         return None
     for key, block in shown.index:
