@@ -124,14 +124,14 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_trace_is_refused(trace: Path) -> None:
     trace.write_bytes(trace.read_bytes()[:-40])
-    with pytest.raises(KnownFailuresError, match="entry 1: release.ndjson: line 6 is cut off"):
+    with pytest.raises(KnownFailuresError, match=r"entry 1: release\.ndjson: line 6 is cut off"):
         KnownFailures.load(listed(trace.parent))
 
 
 def test_a_trace_may_be_listed_once(trace: Path) -> None:
     path = listed(trace.parent)
     path.write_text(path.read_text() * 2)
-    with pytest.raises(KnownFailuresError, match="lists release.ndjson twice"):
+    with pytest.raises(KnownFailuresError, match=r"lists release\.ndjson twice"):
         KnownFailures.load(path)
 
 
@@ -177,7 +177,7 @@ def test_accepting_twice_leaves_the_list_as_it_was(trace: Path) -> None:
     path = trace.parent / "known.toml"
     add_known(path, trace, "old fault", "https://example.com/1")
     before = path.read_text()
-    with pytest.raises(KnownFailuresError, match="twice|already"):
+    with pytest.raises(KnownFailuresError, match="already"):
         add_known(path, trace, "old fault", "https://example.com/1")
     assert path.read_text() == before
 
