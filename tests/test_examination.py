@@ -95,9 +95,10 @@ def test_a_run_without_hits_proves_nothing() -> None:
     class Forgetful(ModelAdapter):
         """No cache at all: legal, but then nothing is known of hits."""
 
-        def admit(self, *request: Any) -> op.Outcome:
+        def commit(self, sequences: tuple[str, ...]) -> op.Outcome:
+            outcome = super().commit(sequences)
             self.model = replace(self.model, index={})
-            return super().admit(*request)
+            return outcome
 
     plain = replace(MODEL.declaration, nano_vllm_order=False, profiles=frozenset({"prefix"}), credits_shared=False)
     forgetful = Implementation("forgetful", plain, Forgetful)
