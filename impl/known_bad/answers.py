@@ -14,6 +14,7 @@ from kvspec.spec import operations as op
     "nano-vllm PR 211",
     "nano-vllm PR 233",
     "nano-vllm PR 207",
+    shows="2x2: admit A 01 / commit A / admit B 010",
 )
 class ScheduledBeforeHit(Counted):
     """The number of tokens to compute is fixed before the hit is known: cached and scheduled are more than the
@@ -30,6 +31,7 @@ class ScheduledBeforeHit(Counted):
     "ANSWER",
     "answer",
     "vllm-mlx PR 311",
+    shows="2x2: admit A 01 / commit A / admit B 010",
 )
 class OneTokenMissing(Counted):
     """After a hit one token is in neither the cached nor the remaining part."""
@@ -48,6 +50,7 @@ class OneTokenMissing(Counted):
     "LMCache #2912",
     "vLLM #53495",
     "UCM #1059",
+    shows="1x1: admit A 0 / release A / admit A 0",
 )
 class NegativeHit(Counted):
     """A resumed sequence reports what it has lost since as a negative hit."""
@@ -64,6 +67,7 @@ class NegativeHit(Counted):
     "ANSWER",
     "answer",
     "w4096 mini-vllm",
+    shows="1x2: admit A 0 / commit A / append A 0 / reserve A 1",
 )
 class BlocksInsteadOfIds(Counted):
     """The block table lists names of blocks where block ids are expected."""
@@ -82,6 +86,7 @@ class BlocksInsteadOfIds(Counted):
     "xsmccc nano-vllm fork",
     "TensorRT-LLM #11879",
     "MinivLLM issue 53",
+    shows="1x1: admit A 0 / release A / admit A 0",
 )
 class HostBlockInTable(Counted):
     """A sequence that comes back gets the id of a block of another memory."""

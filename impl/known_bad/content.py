@@ -32,6 +32,7 @@ def publish_up_to(manager: Counted, live: Live, entries: int) -> None:
     "vLLM PR 29387",
     "vLLM PR 42359",
     "ATOM PR 902",
+    shows="2x2: admit A 01 / admit B 010",
 )
 class PublishedAtAdmission(Unlisted):
     """Full blocks are published when they are planned, so that the next sequence of the step hits what nobody has
@@ -61,6 +62,7 @@ class PublishedAtAdmission(Unlisted):
     "unbacked",
     "w4096 mini-vllm",
     "vLLM issue 41838",
+    shows="2x2: admit A 0 / commit A / append A 1 / admit B 010",
 )
 class PublishedWhenAppended(Unlisted):
     """A block is published as soon as its last token is sampled, one step before the K/V of that token exists."""
@@ -84,6 +86,7 @@ class PublishedWhenAppended(Unlisted):
     "ATOM PR 902",
     "SGLang #38319",
     context="chunked",
+    shows="2x2: admit A 10 limit=1 / commit A / admit B 100",
 )
 class HalfBlockUnderFullKey(Unlisted):
     """A block that a chunk only half filled is published under the key of the full block."""
@@ -101,6 +104,7 @@ class HalfBlockUnderFullKey(Unlisted):
     "TensorRT-LLM PR 15018",
     "SGLang PR 38355",
     context="chunked",
+    shows="2x2: admit A 10 / release A / admit B 100",
 )
 class AbortedPromptPublished(Unlisted):
     """A release publishes all full blocks of the sequence, those in flight included, whose K/V was never computed."""
@@ -117,6 +121,7 @@ class AbortedPromptPublished(Unlisted):
     "li-chxinchyi nano-vllm fork",
     "jianzhnie nano-vllm fork",
     "llama.cpp #12160",
+    shows="4x2: admit A 1000000 / commit A / release A / admit A 0 / admit B 10000",
 )
 class HoleInTheHit(Unlisted):
     """The search goes on behind a block that is missing, and packs what it found to the front of the table.
@@ -147,6 +152,7 @@ class HoleInTheHit(Unlisted):
     "llama.cpp #12160",
     "li-chxinchyi nano-vllm fork",
     "mlx-lm #1494",
+    shows="3x2: admit A 0011 / commit A / admit B 110",
 )
 class KeyWithoutParent(Unlisted):
     """A block is keyed by its own tokens only, wherever in a prompt they stand."""
@@ -174,6 +180,7 @@ class KeyWithoutParent(Unlisted):
     "vLLM #37076",
     "vLLM PR 37164",
     "vLLM PR 49252",
+    shows="2x2: admit A 010 / commit A / admit B 011 / release A / admit C 000 / release C / admit B 011",
 )
 class StalePlan(Pooled):
     """The hit of a prompt is remembered from its last search, and used although blocks were recycled since."""
@@ -197,6 +204,7 @@ class StalePlan(Pooled):
     "vLLM #37076",
     "vLLM PR 37164",
     "mini-sglang PR 52",
+    shows="2x2: admit A 01 / commit A / release A / admit B 0 / admit A 010",
 )
 class HitNotPinned(Pooled):
     """New blocks are taken before the hits are claimed, so that a free block is both a hit and new."""
@@ -219,6 +227,7 @@ class HitNotPinned(Pooled):
     "shared-write",
     "nano-vllm PR 243",
     "mini-sglang PR 142",
+    shows="2x2: admit A 01 / admit B 01 / commit A B",
 )
 class TwinsMerged(Counted):
     """A commit repoints the table of a running sequence to an older copy of the same block."""
@@ -240,6 +249,7 @@ class TwinsMerged(Counted):
     "STABLE",
     "unbacked",
     "llama.cpp PR 12161",
+    shows="2x2: admit A 00 / commit A / append A 0 / reserve A 1",
 )
 class GrowthInFront(Pooled):
     """A block that is added while a sequence grows is put before the partly filled one."""
@@ -261,6 +271,7 @@ class GrowthInFront(Pooled):
     "Atlas #1193",
     "Atlas PR 692",
     "Atlas PR 1200",
+    shows="1x2: admit A 0 / commit A / admit B 00 / commit B",
 )
 class PartialTailShared(Pooled):
     """A prompt that goes on inside the partly filled last block of another sequence shares that block without a
@@ -299,6 +310,7 @@ class PartialTailShared(Pooled):
     "nano-vllm PR 199",
     "vLLM #8268",
     "mistral.rs #1377",
+    shows="1x2: admit A 01 / commit A / admit B 01",
 )
 class WholePromptCached(Counted):
     """A prompt of whole blocks is taken from the cache completely, so that there is nothing to compute."""
@@ -314,6 +326,7 @@ class WholePromptCached(Counted):
     "vLLM PR 11186",
     "nano-vllm PR 199",
     "vllm-mlx PR 311",
+    shows="1x2: admit A 01 / commit A / admit B 01",
 )
 class LastTokenRecomputed(WholePromptCached):
     """Of a prompt that is cached as a whole only the last token is computed again, though whole blocks are
@@ -343,6 +356,7 @@ class LastTokenRecomputed(WholePromptCached):
     "unbacked",
     "SGLang #5221",
     "mlx-vlm #1715",
+    shows="3x2: admit A 0011 / commit A / admit B 110",
 )
 class NodeAnywhere(Pooled):
     """A missing path is continued at any node of the tree with the same label."""

@@ -6,12 +6,27 @@ from kvspec.impl.known_bad.bases.named import Early, Layout, StaleEntries
 from kvspec.impl.known_bad.registry import known_bad
 
 
-@known_bad("early-stale-entry", "CONTENT", "stale", "nano-vllm issue 163", "nano-vllm PR 153", "ACE-Step-1.5 c2825d9")
+@known_bad(
+    "early-stale-entry",
+    "CONTENT",
+    "stale",
+    "nano-vllm issue 163",
+    "nano-vllm PR 153",
+    "ACE-Step-1.5 c2825d9",
+    shows="2x2: admit A 12 / commit A / release A / admit B 0012 / commit B / release B / admit A 120",
+)
 class EarlyStaleEntry(StaleEntries, Early):
     """A recycled block keeps its index entry: the most common serious fault among the copies of nano-vllm."""
 
 
-@known_bad("early-reset-before-look", "INDEX-MATCH", "stale", "w4096 mini-vllm", "vLLM PR 44237")
+@known_bad(
+    "early-reset-before-look",
+    "INDEX-MATCH",
+    "stale",
+    "w4096 mini-vllm",
+    "vLLM PR 44237",
+    shows="1x2: admit A 00 / commit A / release A / admit A 0",
+)
 class EarlyResetBeforeLook(Early):
     """A recycled block is reset before its old hash is read, so that the clean-up of the index never runs."""
 
@@ -20,7 +35,14 @@ class EarlyResetBeforeLook(Early):
         return super()._take()
 
 
-@known_bad("early-whole-prompt-cached", "PROGRESS", "progress", "nano-vllm issue 114", "nano-vllm issue 144")
+@known_bad(
+    "early-whole-prompt-cached",
+    "PROGRESS",
+    "progress",
+    "nano-vllm issue 114",
+    "nano-vllm issue 144",
+    shows="2x2: admit A 01 / admit B 01",
+)
 class EarlyWholePromptCached(Early):
     """Every full block may be hit, the last one included."""
 
@@ -28,7 +50,14 @@ class EarlyWholePromptCached(Early):
         return len(seq) // self.block_size
 
 
-@known_bad("early-fresh-uncounted", "REFCOUNT", "ownership", "MinivLLM PR 84", "MinivLLM issue 70")
+@known_bad(
+    "early-fresh-uncounted",
+    "REFCOUNT",
+    "ownership",
+    "MinivLLM PR 84",
+    "MinivLLM issue 70",
+    shows="1x2: admit A 0",
+)
 class EarlyFreshUncounted(Early):
     """A fresh block starts with a count of zero."""
 
@@ -42,7 +71,14 @@ class EarlyFreshUncounted(Early):
         super()._drop(block_id)
 
 
-@known_bad("early-question-and-action-differ", "YES-MEANS-YES", "room", "MinivLLM PR 85", "jianzhnie nano-vllm fork")
+@known_bad(
+    "early-question-and-action-differ",
+    "YES-MEANS-YES",
+    "room",
+    "MinivLLM PR 85",
+    "jianzhnie nano-vllm fork",
+    shows="2x2: admit A 0000 / commit A / append A 0 / reserve A 1",
+)
 class EarlyQuestionAndActionDiffer(Early):
     """Growth is asked about when a block is full, and done when the next one begins."""
 
@@ -50,7 +86,14 @@ class EarlyQuestionAndActionDiffer(Early):
         return len(self.free_block_ids) >= (len(seq) % self.block_size == 0)
 
 
-@known_bad("early-resumed-raises", "TOTAL", "progress", "nano-vllm PR 217", "nano-vllm issue 144")
+@known_bad(
+    "early-resumed-raises",
+    "TOTAL",
+    "progress",
+    "nano-vllm PR 217",
+    "nano-vllm issue 144",
+    shows="1x2: admit A 11 / commit A / append A 1 / release A preempted / admit A 111",
+)
 class EarlyResumedRaises(Early):
     """A sequence that comes back after it was preempted is taken for one that decodes, and must have a table."""
 
@@ -59,7 +102,14 @@ class EarlyResumedRaises(Early):
         return super().can_allocate(seq)
 
 
-@known_bad("early-tail-listed-too-soon", "CONTENT", "unbacked", "w4096 mini-vllm", "jianzhnie nano-vllm fork")
+@known_bad(
+    "early-tail-listed-too-soon",
+    "CONTENT",
+    "unbacked",
+    "w4096 mini-vllm",
+    "jianzhnie nano-vllm fork",
+    shows="3x2: admit A 0 / admit B 000",
+)
 class EarlyTailListedTooSoon(Early):
     """A partly filled first block is registered as if it were full, with its last token repeated."""
 
@@ -72,7 +122,14 @@ class EarlyTailListedTooSoon(Early):
             self.hash_to_block_id[block.hash] = block.block_id
 
 
-@known_bad("early-block-size-one", "TOTAL", "room", "nano-vllm at block size 1", context="one")
+@known_bad(
+    "early-block-size-one",
+    "TOTAL",
+    "room",
+    "nano-vllm at block size 1",
+    context="one",
+    shows="1x1: admit A 0 / commit A / append A 0 / reserve A 1",
+)
 class EarlyBlockSizeOne(Early):
     """Growth by remainder: with blocks of one token nothing grows, and the assertion about registered blocks fails."""
 
@@ -90,7 +147,14 @@ class EarlyBlockSizeOne(Early):
         return super().can_append(seq)
 
 
-@known_bad("layout-continued-chunk-short", "COVERS", "room", "slwang-ustc nano-vllm-v1", "ATOM PR 250")
+@known_bad(
+    "layout-continued-chunk-short",
+    "COVERS",
+    "room",
+    "slwang-ustc nano-vllm-v1",
+    "ATOM PR 250",
+    shows="1x2: admit A 0",
+)
 class LayoutShort(Layout):
     """Growth counts from the tokens of the table instead of the computed ones, and so comes one block late."""
 
@@ -98,7 +162,14 @@ class LayoutShort(Layout):
         return max(0, self.blocks_for(seq.num_cached_tokens + count - 1) - len(seq.block_table))
 
 
-@known_bad("layout-free-hits-forgotten", "YES-MEANS-YES", "room", "vLLM PR 6849", "slwang-ustc nano-vllm-v1")
+@known_bad(
+    "layout-free-hits-forgotten",
+    "YES-MEANS-YES",
+    "room",
+    "vLLM PR 6849",
+    "slwang-ustc nano-vllm-v1",
+    shows="2x2: admit A 11 / commit A / release A / admit B 11000",
+)
 class LayoutFreeHitsForgotten(Layout):
     """Hits on free blocks are reported as hits on used ones, so that nobody makes room for them."""
 
@@ -107,7 +178,14 @@ class LayoutFreeHitsForgotten(Layout):
         return used + in_free, 0, new
 
 
-@known_bad("layout-counts-do-not-add-up", "ANSWER", "answer", "UCM #1059", "vllm-ascend 14283")
+@known_bad(
+    "layout-counts-do-not-add-up",
+    "ANSWER",
+    "answer",
+    "UCM #1059",
+    "vllm-ascend 14283",
+    shows="1x2: admit A 000",
+)
 class LayoutDoesNotAddUp(Layout):
     """The new tokens are counted from the prompt's whole blocks only, so that a tail is never planned."""
 
@@ -116,7 +194,14 @@ class LayoutDoesNotAddUp(Layout):
         return used, in_free, max(1, new // self.block_size * self.block_size)
 
 
-@known_bad("layout-hit-grows-after-question", "NO-MEANS-NO", "room", "nano-vllm PR 233", "vLLM PR 46892")
+@known_bad(
+    "layout-hit-grows-after-question",
+    "NO-MEANS-NO",
+    "room",
+    "nano-vllm PR 233",
+    "vLLM PR 46892",
+    shows="3x2: admit A 010 / commit A / admit B 010",
+)
 class LayoutChargesHits(Layout):
     """All hits are charged as if they were free."""
 
@@ -125,6 +210,13 @@ class LayoutChargesHits(Layout):
         return 0, used + in_free, new
 
 
-@known_bad("layout-stale-entry", "CONTENT", "stale", "tang-jiapeng nano-vllm fork", "nano-vllm issue 163")
+@known_bad(
+    "layout-stale-entry",
+    "CONTENT",
+    "stale",
+    "tang-jiapeng nano-vllm fork",
+    "nano-vllm issue 163",
+    shows="3x2: admit A 011001 / commit A / release A / admit B 01 / admit A 0110010",
+)
 class LayoutStaleEntry(StaleEntries, Layout):
     """The entry of a recycled block survives, and the comparison sees the block's own tokens only."""

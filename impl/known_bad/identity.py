@@ -15,6 +15,7 @@ from kvspec.impl.known_bad.registry import known_bad
     "xLLM PR 2047",
     "nanovllm-voxcpm: adapter id not in the key",
     context="namespace",
+    shows="2x2: admit A 11 / commit A / admit B 110 in=x",
 )
 class NamespaceNotInKey(Counted):
     """Neither key nor comparison knows the namespace: another adapter's K/V is served."""
@@ -38,6 +39,7 @@ class NamespaceNotInKey(Counted):
     "vLLM #30931",
     "ATOM PR 1358",
     context="namespace",
+    shows="1x2: admit A 11 / commit A / admit B 11 in=x",
 )
 class NamespaceFolded(Pooled):
     """The namespace is folded to so few bits that two of them meet."""
@@ -62,6 +64,7 @@ class NamespaceFolded(Pooled):
     "vLLM PR 12621",
     "LMCache #4086",
     context="collision",
+    shows="2x2 weak: admit A 01 / commit A / admit B 100",
 )
 class HashAloneBelieved(Counted):
     """A hit compares keys only: two prompts whose hashes collide share K/V."""
@@ -76,6 +79,7 @@ class HashAloneBelieved(Counted):
     "identity",
     "nano-vllm HEAD under a weak hash",
     context="collision",
+    shows="3x2 weak: admit A 0011 / commit A / admit B 110",
 )
 class OwnTokensCompared(Counted):
     """A hit compares the tokens of the block, not of the prefix: an early collision in the chain goes unseen."""

@@ -11,12 +11,26 @@ from kvspec.impl.known_bad.bases.named import Late, StaleEntries
 from kvspec.impl.known_bad.registry import known_bad
 
 
-@known_bad("late-stale-entry", "CONTENT", "stale", "nano-vllm issue 163", "vLLM fork local-inference-lab #480")
+@known_bad(
+    "late-stale-entry",
+    "CONTENT",
+    "stale",
+    "nano-vllm issue 163",
+    "vLLM fork local-inference-lab #480",
+    shows="2x2: admit A 12 / commit A / release A / admit B 0012 / commit B / release B / admit A 120",
+)
 class LateStaleEntry(StaleEntries, Late):
     """A recycled block keeps its index entry, which serves equal tokens under another prefix later."""
 
 
-@known_bad("late-free-hit-reset", "INDEX-MATCH", "stale", "nano-vllm commit f64d821", "ATOM PR 902")
+@known_bad(
+    "late-free-hit-reset",
+    "INDEX-MATCH",
+    "stale",
+    "nano-vllm commit f64d821",
+    "ATOM PR 902",
+    shows="2x2: admit A 11 / commit A / release A / admit B 110",
+)
 class LateFreeHitReset(Late):
     """A hit on a free block resets it like a new one, and leaves its index entry behind."""
 
@@ -27,7 +41,14 @@ class LateFreeHitReset(Late):
             self.blocks[block_id].reset()
 
 
-@known_bad("late-live-hit-uncounted", "REFCOUNT", "ownership", "MinivLLM PR 84", "mini-sglang PR 52")
+@known_bad(
+    "late-live-hit-uncounted",
+    "REFCOUNT",
+    "ownership",
+    "MinivLLM PR 84",
+    "mini-sglang PR 52",
+    shows="2x2: admit A 01 / commit A / admit B 010",
+)
 class LateLiveHitUncounted(Late):
     """A hit on a block in use sets its count to one instead of adding one."""
 
@@ -36,7 +57,14 @@ class LateLiveHitUncounted(Late):
         self.blocks[block_id].ref_count = 1
 
 
-@known_bad("late-whole-prompt-cached", "PROGRESS", "progress", "nano-vllm issue 114", "nano-vllm PR 199")
+@known_bad(
+    "late-whole-prompt-cached",
+    "PROGRESS",
+    "progress",
+    "nano-vllm issue 114",
+    "nano-vllm PR 199",
+    shows="2x2: admit A 00 / commit A / admit B 00",
+)
 class LateWholePromptCached(Late):
     """The last block may be hit as well, so that a prompt of whole blocks leaves nothing to compute."""
 
@@ -52,7 +80,14 @@ class LateWholePromptCached(Late):
         return cached + known
 
 
-@known_bad("late-question-and-action-differ", "YES-MEANS-YES", "room", "MinivLLM PR 85", "jianzhnie nano-vllm fork")
+@known_bad(
+    "late-question-and-action-differ",
+    "YES-MEANS-YES",
+    "room",
+    "MinivLLM PR 85",
+    "jianzhnie nano-vllm fork",
+    shows="2x2: admit A 0000 / commit A / append A 0 / reserve A 1",
+)
 class LateQuestionAndActionDiffer(Late):
     """The question whether a token fits looks at another block boundary than the action."""
 
@@ -60,7 +95,14 @@ class LateQuestionAndActionDiffer(Late):
         return len(self.free_block_ids) >= (len(seq) % self.block_size == 0)
 
 
-@known_bad("late-free-hits-are-room", "YES-MEANS-YES", "room", "vLLM #11562", "ATOM PR 902")
+@known_bad(
+    "late-free-hits-are-room",
+    "YES-MEANS-YES",
+    "room",
+    "vLLM #11562",
+    "ATOM PR 902",
+    shows="2x2: admit A 11 / commit A / release A / admit B 11000",
+)
 class LateFreeHitsAreRoom(Late):
     """Admission credits hits on free blocks, too, and runs out of blocks half way."""
 
@@ -71,7 +113,14 @@ class LateFreeHitsAreRoom(Late):
         return cached if len(free) >= seq.num_blocks - cached else -1
 
 
-@known_bad("late-admission-ignores-hits", "NO-MEANS-NO", "room", "ATOM PR 234", "ACE-Step-1.5 003d75c")
+@known_bad(
+    "late-admission-ignores-hits",
+    "NO-MEANS-NO",
+    "room",
+    "ATOM PR 234",
+    "ACE-Step-1.5 003d75c",
+    shows="3x2: admit A 010 / commit A / admit B 010",
+)
 class LateAdmissionIgnoresHits(Late):
     """Admission wants room for every block of the prompt, those that are shared included."""
 
@@ -80,7 +129,14 @@ class LateAdmissionIgnoresHits(Late):
         return cached if len(self.free_block_ids) >= seq.num_blocks else -1
 
 
-@known_bad("late-growth-raises", "TOTAL", "progress", "nano-vllm PR 66", "nano-vllm issue 240")
+@known_bad(
+    "late-growth-raises",
+    "TOTAL",
+    "progress",
+    "nano-vllm PR 66",
+    "nano-vllm issue 240",
+    shows="1x2: admit A 00 / commit A / append A 0 / reserve A 1",
+)
 class LateGrowthRaises(Late):
     """The question about growth expects the sequence without its sampled token, and asserts what is then wrong."""
 
@@ -90,7 +146,13 @@ class LateGrowthRaises(Late):
 
 
 @known_bad(
-    "late-half-block-listed", "COMPUTED", "unbacked", "slwang-ustc nano-vllm-v1", "ATOM PR 902", context="chunked"
+    "late-half-block-listed",
+    "COMPUTED",
+    "unbacked",
+    "slwang-ustc nano-vllm-v1",
+    "ATOM PR 902",
+    context="chunked",
+    shows="2x2: admit A 10 limit=1 / commit A / admit B 100",
 )
 class LateHalfBlockListed(Late):
     """After a chunk the block in which it ends is registered, too, with tokens that are not computed."""
@@ -103,7 +165,15 @@ class LateHalfBlockListed(Late):
         seq.num_scheduled_tokens = planned
 
 
-@known_bad("late-chain-from-block-before", "INDEX-CHAIN", "stale", "ATOM PR 902", "vLLM PR 11186", context="chunked")
+@known_bad(
+    "late-chain-from-block-before",
+    "INDEX-CHAIN",
+    "stale",
+    "ATOM PR 902",
+    "vLLM PR 11186",
+    context="chunked",
+    shows="2x2: admit A 00 / commit A / admit B 0000 / commit B",
+)
 class LateChainRestarts(Late):
     """The chain of hashes starts afresh with each step."""
 
@@ -118,7 +188,14 @@ class LateChainRestarts(Late):
             super().hash_blocks(seq)
 
 
-@known_bad("late-block-size-one", "COVERS", "room", "nano-vllm at block size 1", context="one")
+@known_bad(
+    "late-block-size-one",
+    "COVERS",
+    "room",
+    "nano-vllm at block size 1",
+    context="one",
+    shows="1x1: admit A 0 / commit A / append A 0 / reserve A 1",
+)
 class LateBlockSizeOne(Late):
     """Growth by remainder, which with blocks of one token never happens; the bundled manager as it is."""
 
@@ -126,7 +203,13 @@ class LateBlockSizeOne(Late):
 
 
 @known_bad(
-    "late-collision", "CONTENT", "identity", "nano-vllm at a weak hash", "OpenVINO GenAI #3722", context="collision"
+    "late-collision",
+    "CONTENT",
+    "identity",
+    "nano-vllm at a weak hash",
+    "OpenVINO GenAI #3722",
+    context="collision",
+    shows="3x2 weak: admit A 1111 / commit A / admit B 110",
 )
 class LateCollision(Late):
     """A hit compares the block's own tokens only; the bundled manager as it is, under a hash that collides."""
@@ -134,7 +217,14 @@ class LateCollision(Late):
     claims = ("collision",)
 
 
-@known_bad("late-pool-starts-backwards", "NANO-ORDER", "order", "candle-vllm PR 193", context="model")
+@known_bad(
+    "late-pool-starts-backwards",
+    "NANO-ORDER",
+    "order",
+    "candle-vllm PR 193",
+    context="model",
+    shows="2x2: admit A 0",
+)
 class LatePoolStartsBackwards(Late):
     """New blocks are taken from the end of the pool, which is sound, but not the order that is claimed."""
 
@@ -143,7 +233,13 @@ class LatePoolStartsBackwards(Late):
         self.free_block_ids.reverse()
 
 
-@known_bad("late-forward-release", "TAIL-FIRST", "order", "MinivLLM: forward order of release")
+@known_bad(
+    "late-forward-release",
+    "TAIL-FIRST",
+    "order",
+    "MinivLLM: forward order of release",
+    shows="2x2: admit A 000 / release A / admit B 0",
+)
 class LateForwardRelease(Late):
     """The blocks of a sequence are given back from its head."""
 
@@ -152,7 +248,14 @@ class LateForwardRelease(Late):
         super().deallocate(seq)
 
 
-@known_bad("late-double-free", "PARTITION", "ownership", "FastDeploy PR 3710", "TensorRT-LLM PR 14937")
+@known_bad(
+    "late-double-free",
+    "PARTITION",
+    "ownership",
+    "FastDeploy PR 3710",
+    "TensorRT-LLM PR 14937",
+    shows="2x2: admit A 22 / commit A / admit B 220 / release B",
+)
 class LateDoubleFree(Late):
     """A block is queued as free each time one of its holders goes."""
 
@@ -162,7 +265,14 @@ class LateDoubleFree(Late):
             self.free_block_ids.append(block_id)
 
 
-@known_bad("late-table-kept", "RELEASE", "ownership", "SGLang #17797", "FastDeploy PR 3710")
+@known_bad(
+    "late-table-kept",
+    "RELEASE",
+    "ownership",
+    "SGLang #17797",
+    "FastDeploy PR 3710",
+    shows="1x2: admit A 0 / release A / release A",
+)
 class LateTableKept(Late):
     """A release leaves the block table as it is, so that a second one drops other sequences' references."""
 

@@ -12,6 +12,7 @@ from kvspec.impl.known_bad.registry import known_bad
     "MinivLLM: forward order of release",
     "llm-d-inference-sim #704",
     "llm-d-inference-sim PR 709",
+    shows="2x2: admit A 000 / release A / admit B 0",
 )
 class HeadRecycledFirst(Counted):
     """A release gives the blocks back from the head, so that the head is recycled before tails that then lead
@@ -30,6 +31,7 @@ class HeadRecycledFirst(Counted):
     "w4096 mini-vllm",
     "jianzhnie nano-vllm fork: every request gets block 0",
     "candle-vllm PR 193",
+    shows="2x1: admit A 0 / release A / admit A 0",
 )
 class YoungestRecycledFirst(Counted):
     """The block that was freed last is recycled first."""
@@ -49,6 +51,7 @@ class YoungestRecycledFirst(Counted):
     "order",
     "ATOM free order",
     "candle-vllm PR 193",
+    shows="2x1: admit A 0 / release A / admit A 0",
 )
 class LowestNumberFirst(Counted):
     """Free blocks are recycled by number."""
@@ -64,6 +67,7 @@ class LowestNumberFirst(Counted):
     "order",
     "mlx-lm PR 1496",
     "vLLM PR 5411",
+    shows="3x2: admit A 01 / commit A / release A / admit A 010 / release A / admit B 0",
 )
 class HitDoesNotRefresh(Counted):
     """A block that was hit goes back to its old place in the order when it is released."""

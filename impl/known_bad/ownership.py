@@ -14,6 +14,7 @@ from kvspec.spec.state import Snapshot
     "ownership",
     "MinivLLM PR 84",
     "MinivLLM issue 70",
+    shows="1x1: admit A 0",
 )
 class FreshBlockUncounted(Counted):
     """A fresh block is in use with a count of 0, so that its release takes the count to -1."""
@@ -30,6 +31,7 @@ class FreshBlockUncounted(Counted):
     "ownership",
     "mini-sglang PR 52",
     "MinivLLM PR 84",
+    shows="2x2: admit A 01 / commit A / admit B 010",
 )
 class HitUncounted(Counted):
     """A hit on a block in use is not counted, so that the first of its two holders frees it."""
@@ -46,6 +48,7 @@ class HitUncounted(Counted):
     "ownership",
     "xLLM #828",
     "SGLang PR 27147",
+    shows="2x2: admit A 11 / commit A / release A / admit B 110",
 )
 class FreeHitCountedTwice(Counted):
     """A hit on a free block is counted once when it leaves the queue and once more as a hit."""
@@ -61,6 +64,7 @@ class FreeHitCountedTwice(Counted):
     "REFCOUNT",
     "ownership",
     "xsmccc nano-vllm fork: copy on write not counted",
+    shows="2x2: admit A 00 / commit A / append A 0 / reserve A 1",
 )
 class GrownBlockCountedTwice(Counted):
     """A block taken while a sequence grows starts with two references."""
@@ -81,6 +85,7 @@ class GrownBlockCountedTwice(Counted):
     "SGLang PR 18694",
     "FastDeploy PR 3710",
     "TensorRT-LLM PR 14937",
+    shows="1x1: admit A 0 / release A / release A",
 )
 class ReleasedTwice(Counted):
     """A sequence that is released a second time drops its old references again."""
@@ -103,6 +108,7 @@ class ReleasedTwice(Counted):
     "RELEASE",
     "ownership",
     "Atlas PR 373",
+    shows="2x2: admit A 22 / commit A / admit B 220 / release B",
 )
 class ReleaseZeroesCount(Counted):
     """A release sets the count of a shared block to zero instead of dropping one reference."""
@@ -118,6 +124,7 @@ class ReleaseZeroesCount(Counted):
     "RELEASE",
     "ownership",
     "vmlx PR 68",
+    shows="2x2: admit A 22 / commit A / admit B 220 / release B",
 )
 class FinishedKeepsReferences(Counted):
     """A release frees the blocks of one holder, but leaves shared ones with the reference of the sequence that is
@@ -136,6 +143,7 @@ class FinishedKeepsReferences(Counted):
     "SGLang PR 36926",
     "OpenVINO model server #4428",
     context="chunked",
+    shows="1x1: admit A 0 / release A",
 )
 class AbortedChunkLost(Counted):
     """An abort between reserve and commit forgets the blocks of the chunk in flight."""
@@ -153,6 +161,7 @@ class AbortedChunkLost(Counted):
     "SGLang #38981",
     "SGLang PR 38941",
     "SGLang #5221",
+    shows="1x2: admit A 0 / commit A / release A",
 )
 class PageFreedByBothRanges(Pooled):
     """A release in two ranges frees the block in which the ranges meet twice."""
@@ -170,6 +179,7 @@ class PageFreedByBothRanges(Pooled):
     "TensorRT-LLM PR 14937",
     "mini-sglang PR 142",
     "FastDeploy PR 3710",
+    shows="2x2: admit A 22 / commit A / admit B 220 / release B",
 )
 class QueuedWhileShared(Counted):
     """Each release queues the block as free, although another sequence still holds it."""
@@ -186,6 +196,7 @@ class QueuedWhileShared(Counted):
     "ownership",
     "mini-sglang PR 52",
     "vLLM fork local-inference-lab #480",
+    shows="2x2: admit A 11 / commit A / release A / admit B 110",
 )
 class FreeHitStaysQueued(Counted):
     """A hit on a free block leaves it in the free queue."""
@@ -203,6 +214,7 @@ class FreeHitStaysQueued(Counted):
     "ownership",
     "TensorRT-LLM #11879",
     "EternityTang nano-vllm fork: bookkeeping of grown blocks",
+    shows="2x2: admit A 00 / commit A / append A 0 / reserve A 1",
 )
 class UsedSetForgetsGrowth(Counted):
     """Blocks taken while a sequence grows are never entered among the used ones."""
@@ -228,6 +240,7 @@ class UsedSetForgetsGrowth(Counted):
     "ownership",
     "jianzhnie nano-vllm fork: 104 entries for 4 blocks",
     "TensorRT-LLM PR 14937",
+    shows="1x1: admit A 0 / release A",
 )
 class QueueGrows(Counted):
     """A released block joins the free queue once more than it should, so that the queue outgrows the pool."""
@@ -244,6 +257,7 @@ class QueueGrows(Counted):
     "sglang-jax PR 1000",
     "SGLang #12224",
     "Atlas PR 373",
+    shows="1x2: admit A 0 / commit A / release A",
 )
 class PartialBlockLost(Counted):
     """The partly filled last block of a released sequence is not given back to the free queue."""
@@ -261,6 +275,7 @@ class PartialBlockLost(Counted):
     "ownership",
     "vllm.rs commit f989f74",
     "tang-jiapeng nano-vllm fork: starvation of the cached pool",
+    shows="2x2: admit A 0000 / commit A / release A",
 )
 class CachedPoolLeaks(Pooled):
     """Cached blocks are unlisted when they are evicted, but the evicted block is dropped when nobody asked for one."""
@@ -278,6 +293,7 @@ class CachedPoolLeaks(Pooled):
     "Atlas PR 373",
     "TensorRT-LLM PR 14937",
     "mini-sglang PR 142",
+    shows="2x2: admit A 22 / commit A / admit B 220 / release A / admit C 0",
 )
 class UnseenDoubleRelease(QueuedWhileShared):
     """A manager that shows nothing of itself queues a shared block as free when the first holder goes."""
@@ -297,6 +313,7 @@ class UnseenDoubleRelease(QueuedWhileShared):
     "ownership",
     "Atlas PR 373",
     "tt-inference-server PR 2042",
+    shows="2x2: admit A 00 / commit A / admit B 0 / append A 0 / reserve A 1",
 )
 class StealsFromTheLiving(Counted):
     """Growth in a full pool takes a block that another live sequence holds."""
@@ -318,6 +335,7 @@ class StealsFromTheLiving(Counted):
     "PARTITION",
     "shared-write",
     "mini-sglang PR 142",
+    shows="2x2: admit A 01 / admit B 01 / commit A B",
 )
 class DuplicatesFreedUnderTable(Counted):
     """When a second copy of a block is published, it is freed at once, although its sequence still has it in the

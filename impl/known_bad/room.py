@@ -16,6 +16,7 @@ from kvspec.spec import operations as op
     "ATOM PR 234",
     "ACE-Step-1.5 003d75c",
     "tt-inference-server block manager",
+    shows="3x2: admit A 010 / commit A / admit B 010",
 )
 class SharedNotCredited(Counted):
     """Admission asks for room for the whole prompt, although the hits on blocks in use need none."""
@@ -30,6 +31,7 @@ class SharedNotCredited(Counted):
     "room",
     "TensorRT-LLM PR 16173",
     "vLLM #55800",
+    shows="1x1: admit A 0",
 )
 class OneBlockHeldBack(Counted):
     """One block is kept in reserve without saying so."""
@@ -45,6 +47,7 @@ class OneBlockHeldBack(Counted):
     "TensorRT-LLM PR 16173",
     "nano-vllm issue 274",
     "MinivLLM PR 85",
+    shows="2x2: admit A 0000",
 )
 class ExactMultipleAsksForMore(Pooled):
     """A prompt of exactly k blocks is charged k + 1, so that it never fits into a pool of k."""
@@ -61,6 +64,7 @@ class ExactMultipleAsksForMore(Pooled):
     "Atlas PR 1114",
     "vmlx PR 68",
     "xLLM PR 55",
+    shows="2x2: admit A 00 / admit B 00 / commit A B / release A / append B 0 / reserve B 1",
 )
 class CachedNotReclaimed(Pooled):
     """Growth looks at the empty pool only: exhausted, though the cached pool is full of blocks nobody holds."""
@@ -79,6 +83,7 @@ class CachedNotReclaimed(Pooled):
     "vLLM #55800",
     "vLLM PR 39866",
     context="chunked",
+    shows="2x2: admit A 0 / admit B 000 limit=1",
 )
 class ChunkChargedWholePrompt(Pooled):
     """A chunk is admitted only if the whole prompt would fit."""
@@ -97,6 +102,7 @@ class ChunkChargedWholePrompt(Pooled):
     "vLLM PR 6849",
     "Aphrodite sonar 661",
     "ATOM PR 902",
+    shows="2x2: admit A 20 / commit A / release A / admit B 0 / admit C 200",
 )
 class FreeHitsCountedTwice(Counted):
     """Hits that are free count as needing no room, and as room for the rest."""
@@ -112,6 +118,7 @@ class FreeHitsCountedTwice(Counted):
     "xLLM PR 55",
     "vLLM PR 6849",
     "vLLM PR 46892",
+    shows="2x2: admit A 01 / commit A / release A / admit B 0 / admit A 010",
 )
 class EvictionFreesTooFew(Pooled):
     """The cached blocks that the plan itself uses are counted as room for its new blocks."""
@@ -127,6 +134,7 @@ class EvictionFreesTooFew(Pooled):
     "ATOM PR 250",
     "jianzhnie nano-vllm fork",
     context="chunked",
+    shows="3x2: admit A 00000 limit=1 / commit A / admit B 0 / reserve A 4",
 )
 class GrowthAsksForOne(Pooled):
     """Growth by several blocks asks for one only."""
@@ -152,6 +160,7 @@ class GrowthAsksForOne(Pooled):
     "nano-vllm issue 274",
     "nano-vllm PR 277",
     "ACE-Step-1.5 PR 858",
+    shows="2x2: admit A 0000 / commit A / append A 0 / reserve A 1",
 )
 class GrowthNeverAsks(Counted):
     """Growth takes a block without asking whether there is one."""
@@ -169,6 +178,7 @@ class GrowthNeverAsks(Counted):
     "progress",
     "SGLang PR 23387",
     "SGLang PR 10637",
+    shows="1x2: admit A 0",
 )
 class ShortPromptRaises(Counted):
     """A prompt shorter than a block has an empty key after rounding, which the search does not expect."""
@@ -186,6 +196,7 @@ class ShortPromptRaises(Counted):
     "nano-vllm PR 217",
     "nano-vllm issue 144",
     "vLLM #25538",
+    shows="1x1: admit A 0 / release A preempted / admit A 0",
 )
 class ResumedRaises(Counted):
     """A preempted sequence that comes back is taken for one that decodes."""
@@ -210,6 +221,7 @@ class ResumedRaises(Counted):
     "room",
     "nano-vllm issue 274",
     "tt-inference-server PR 2042",
+    shows="2x2: admit A 0000 / commit A / append A 0 / reserve A 1",
 )
 class GrowthWithoutRoom(Counted):
     """Growth in a full pool says yes and leaves the table as it is."""
@@ -224,6 +236,7 @@ class GrowthWithoutRoom(Counted):
     "room",
     "nano-vllm HEAD at block size 1",
     context="one",
+    shows="1x1: admit A 0 / commit A / append A 0 / reserve A 1",
 )
 class GrowthByModulo(Counted):
     """A block is added if the length leaves remainder 1, which never happens with blocks of one token."""
@@ -238,6 +251,7 @@ class GrowthByModulo(Counted):
     "room",
     "sparkinfer 135",
     "kekzl/imp 1301",
+    shows="1x2: admit A 00 / commit A / append A 0 / reserve A 1",
 )
 class GrowthRepeatsTable(Counted):
     """Growth appends all the blocks the sequence needs instead of those it lacks."""
@@ -254,6 +268,7 @@ class GrowthRepeatsTable(Counted):
     "Tenstorrent vLLM 415",
     "tt-metal 46828",
     "vLLM PR 7018",
+    shows="2x2: admit A 01 / commit A / admit B 010",
 )
 class TableOfSuffixOnly(Counted):
     """The table of a sequence that was hit lists the new blocks only."""
@@ -272,6 +287,7 @@ class TableOfSuffixOnly(Counted):
     "vLLM #11562",
     "vLLM PR 11565",
     "Atlas PR 373",
+    shows="2x2: admit A 010 / commit A / admit B 010",
 )
 class PinnedBeforeAsking(Counted):
     """Hits are claimed before the room is checked, and a refusal leaves them claimed."""
@@ -288,6 +304,7 @@ class PinnedBeforeAsking(Counted):
     "traces",
     "xLLM PR 55",
     "Atlas PR 1114",
+    shows="2x2: admit A 00 / commit A / release A / admit B 0 / admit C 000",
 )
 class EvictsThenRefuses(Pooled):
     """Cached blocks are evicted to make room before it is known whether that is enough."""
@@ -306,6 +323,7 @@ class EvictsThenRefuses(Pooled):
     "nano-vllm: partial table after a failed allocate",
     "ACE-Step-1.5 003d75c",
     "Atlas PR 373",
+    shows="2x2: admit A 0 / admit B 000",
 )
 class HalfGrownTable(Counted):
     """An admission takes block after block until none is left, and keeps them when it is refused."""
@@ -322,6 +340,7 @@ class HalfGrownTable(Counted):
     "traces",
     "vLLM PR 5411",
     "vLLM PR 7193",
+    shows="3x2: admit A 1222 / commit A / release A / admit B 0 / admit A 12220",
 )
 class RefusalRefreshesOrder(Pooled):
     """A request that is refused still marks its hits as just used."""
@@ -339,6 +358,7 @@ class RefusalRefreshesOrder(Pooled):
     "traces",
     "LMCache #2912",
     "xLLM #828",
+    shows="2x2: admit A 0000 / commit A / append A 0 / reserve A 1",
 )
 class RefusedGrowthCounted(Counted):
     """A refused growth already counts the block it did not get."""

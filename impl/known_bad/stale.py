@@ -16,6 +16,7 @@ from kvspec.spec.state import Snapshot
     "nano-vllm issue 163",
     "ACE-Step-1.5 c2825d9",
     "vLLM fork local-inference-lab #480",
+    shows="2x2: admit A 12 / commit A / release A / admit B 0012 / commit B / release B / admit A 120",
 )
 class OwnTokensTrusted(Counted):
     """A recycled block keeps its index entry, and a hit compares the block's own tokens only: equal tokens under
@@ -37,6 +38,7 @@ class OwnTokensTrusted(Counted):
     "vLLM PR 4761",
     "vLLM PR 4762",
     "kvcached #362",
+    shows="2x2: admit A 01 / commit A / release A / admit A 000 / release A / admit B 010",
 )
 class EvictedEntryBelieved(Counted):
     """An evicted block stays findable, and a hit on it is not verified at all."""
@@ -55,6 +57,7 @@ class EvictedEntryBelieved(Counted):
     "SGLang #5221",
     "TensorRT-LLM #12933",
     "TensorRT-LLM PR 15018",
+    shows="2x2: admit A 0111 / commit A / release A / admit B 0 / commit B / admit A 0111",
 )
 class EvictedNodeKeepsBlock(Pooled):
     """An evicted block stays in its tree node, so that the path still leads to it."""
@@ -70,6 +73,7 @@ class EvictedNodeKeepsBlock(Pooled):
     "nano-vllm issue 163",
     "nano-vllm PR 153",
     "kvcached PR 363",
+    shows="1x2: admit A 00 / commit A / release A / admit B 0",
 )
 class EntryOutlivesBlock(Counted):
     """The index entry of a recycled block stays; every hit is verified, so nothing wrong is served."""
@@ -91,6 +95,7 @@ class EntryOutlivesBlock(Counted):
     "stale",
     "nanovllm-voxcpm #58",
     "nanovllm-voxcpm PR 62",
+    shows="1x2: admit A 00 / commit A / release A / admit B 01 / commit B",
 )
 class IndexGrows(EntryOutlivesBlock):
     """The index keeps a key for every prefix ever seen, and relies on checking each hit."""
@@ -104,6 +109,7 @@ class IndexGrows(EntryOutlivesBlock):
     "stale",
     "kvcached PR 363",
     "vLLM PR 44237",
+    shows="2x2: admit A 0000 / commit A / release A / admit B 10 / commit B",
 )
 class OldTokensKept(Counted):
     """A block that is published again keeps the tokens that were stored for its former content."""
@@ -128,6 +134,7 @@ class OldTokensKept(Counted):
     "ATOM PR 902",
     "vLLM PR 11186",
     context="chunked",
+    shows="2x2: admit A 00 / commit A / admit B 0000 / commit B",
 )
 class ChainRestartsAtChunk(Counted):
     """The chain hash starts afresh where a chunk begins, so later blocks get the key of a first block."""
@@ -149,6 +156,7 @@ class ChainRestartsAtChunk(Counted):
     "SGLang #26173",
     "SGLang PR 26177",
     "SGLang PR 26939",
+    shows="3x2: admit A 000000 / commit A",
 )
 class KeyReused(Counted):
     """A memo of keys is extended by its own caller, so that the keys of one sequence are used again for the next
@@ -165,6 +173,7 @@ class KeyReused(Counted):
     "lost",
     "nano-vllm commit f64d821",
     "ATOM PR 902",
+    shows="3x2: admit A 1011 / commit A / release A / admit B 10110 / release B / admit A 10110",
 )
 class FreeHitWiped(Counted):
     """A hit on a free block resets it, so that it can never be hit again."""
@@ -190,6 +199,7 @@ class FreeHitWiped(Counted):
     "nanovllm-voxcpm PR 62",
     "ACE-Step-1.5 c2825d9",
     "nano-vllm PR 110",
+    shows="2x2: admit A 11 / commit A / release A / admit B 110",
 )
 class UnlistedWhenFree(Counted):
     """The index entry goes when the block becomes free, which ends all reuse between requests."""
@@ -206,6 +216,7 @@ class UnlistedWhenFree(Counted):
     "lost",
     "nano-vllm PR 110",
     "MinivLLM PR 98",
+    shows="1x2: admit A 11 / commit A / release A / admit B 11",
 )
 class CachedPoolNotSearched(Pooled):
     """The search stops at a block that is not in use, because it takes cached blocks for stale ones."""
@@ -221,6 +232,7 @@ class CachedPoolNotSearched(Pooled):
     "lost",
     "vLLM PR 18668",
     "LMCache #2912",
+    shows="2x2: admit A 11 / commit A / release A preempted / admit B 110",
 )
 class PreemptedLosesBlocks(Counted):
     """A preempted sequence forgets the key of its last full block."""
@@ -240,6 +252,7 @@ class PreemptedLosesBlocks(Counted):
     "lost",
     "MinivLLM PR 98",
     "MinivLLM issue 88",
+    shows="3x2: admit A 10 / commit A / admit B 100",
 )
 class LiveBlocksNotShared(Counted):
     """Only blocks that nobody holds can be hit: running sequences never share."""
@@ -255,6 +268,7 @@ class LiveBlocksNotShared(Counted):
     "lost",
     "vLLM PR 18668",
     "vLLM PR 19006",
+    shows="3x2: admit A 0 / commit A / append A 1 / reserve A 1 / commit A / admit B 010",
 )
 class DecodedBlocksNeverListed(Counted):
     """Blocks that fill up while tokens are sampled are never published."""
@@ -274,6 +288,7 @@ class DecodedBlocksNeverListed(Counted):
     "NO-LOST-HIT",
     "lost",
     "vLLM issue 53749",
+    shows="3x2: admit A 0101 / commit A / admit B 0101",
 )
 class SecondHitStops(Pooled):
     """The search stops after the first block that other sequences hold as well."""
@@ -289,6 +304,7 @@ class SecondHitStops(Pooled):
     "lost",
     "nano-vllm issue 219",
     "nano-vllm PR 243",
+    shows="4x2: admit A 100 / admit B 10 / commit A B / release B / release A / admit C 000 / admit B 100",
 )
 class LastWriterOwnsEntry(Counted):
     """The last of two equal blocks owns the index entry, and takes it along when it is recycled."""
@@ -310,6 +326,7 @@ class LastWriterOwnsEntry(Counted):
     "vLLM PR 44237",
     "kvcached #401",
     "kvcached PR 402",
+    shows="4x2: admit A 11 / admit B 110 / commit A B / release A / admit C 000 / release B / admit B 11",
 )
 class FirstWriterKeepsEntry(Pooled):
     """The first of two equal blocks keeps the entry; when it is recycled the second is not listed instead."""
