@@ -73,7 +73,6 @@ def bad_requests() -> dict[str, Any]:
         ("EMPTY-PROMPT", [], op.Admit("A", (), LIMIT)),
         ("REPEATED", live, op.Admit("A", (0, 0, 0), LIMIT)),
         ("UNKNOWN", live, op.Reserve("never", 1)),
-        ("UNKNOWN", live, op.Release("never")),
     )
     world = WORLD.write(World(3, 2))
     return {

@@ -71,7 +71,6 @@ export class BlockManager {
     this.free = new Set(this.blocks.keys()); // a Set keeps the order of insertion, and a hit can leave its middle
     this.index = new Map(); // key -> block
     this.sequences = new Map();
-    this.released = new Set(); // only to tell a second release from an unknown name
   }
 
   // The five operations ---------------------------------------------------------------------------------------------
@@ -97,7 +96,6 @@ export class BlockManager {
     sequence.table.push(...hit);
     while (sequence.table.length < needed) sequence.table.push(this.take());
 
-    this.released.delete(name);
     this.sequences.set(name, sequence);
     return { cached: sequence.computed, reserved: sequence.reserved, table: sequence.table };
   }
@@ -136,10 +134,10 @@ export class BlockManager {
 
   /** The blocks are given back; harmless if the sequence was released before. */
   release(name) {
-    if (this.released.has(name)) return;
-    this.giveBack(this.live(name).table);
+    const sequence = this.sequences.get(name);
+    if (!sequence) return;
+    this.giveBack(sequence.table);
     this.sequences.delete(name);
-    this.released.add(name);
   }
 
   // Blocks ----------------------------------------------------------------------------------------------------------

@@ -85,7 +85,6 @@ std::variant<Admitted, Refusal> BlockManager::admit(const std::string& name, std
   sequence.table = std::move(hit);
   while (sequence.table.size() < blocks_for(sequence.tokens.size())) sequence.table.push_back(take());
 
-  released_.erase(name);
   const Sequence& added = sequences_[name] = std::move(sequence);
   return Admitted{added.computed, added.reserved, added.table};
 }
@@ -119,10 +118,10 @@ std::vector<Table> BlockManager::commit(const std::vector<std::string>& names) {
 void BlockManager::append(const std::string& name, Token token) { live(name).tokens.push_back(token); }
 
 void BlockManager::release(const std::string& name) {
-  if (released_.count(name)) return;
-  give_back(live(name).table);
-  sequences_.erase(name);
-  released_.insert(name);
+  const auto found = sequences_.find(name);
+  if (found == sequences_.end()) return;
+  give_back(found->second.table);
+  sequences_.erase(found);
 }
 
 // Blocks --------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -120,7 +119,6 @@ class BlockManager {
   FreeQueue free_;
   std::unordered_map<Key, BlockId> index_;
   std::unordered_map<std::string, Sequence> sequences_;
-  std::unordered_set<std::string> released_;  // only to tell a second release from an unknown name
 };
 
 }  // namespace kvspec
