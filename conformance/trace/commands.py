@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 
+from rich.console import Console
+
 from kvspec.conformance.known_failures import KnownFailuresError, add_known
 from kvspec.conformance.lockstep import CannotCreate
 from kvspec.conformance.render.counterexample import render_counterexample
@@ -22,7 +24,6 @@ from kvspec.conformance.verdict import ExitCode
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.errors import LoadError
 from kvspec.impl.loader import load
-from rich.console import Console
 
 Target = str | Implementation
 Command = Callable[..., int]

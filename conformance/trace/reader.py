@@ -99,7 +99,7 @@ def _parse(number: int, line: bytes) -> dict[str, Any]:
     if not line.endswith(b"\n"):
         raise TraceError(f"line {number} is cut off: the trace is truncated")
     try:
-        value = json.loads(line, object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = _DECODER.decode(line.decode())
     except (ValueError, RecursionError) as error:
         raise TraceError(f"line {number} is not JSON: {error}") from None
     if type(value) is not dict:
@@ -116,6 +116,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is not a number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
 def _read(number: int, shape: Any, value: dict[str, Any]) -> Any:
