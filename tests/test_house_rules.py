@@ -188,9 +188,15 @@ def test_functions_of_the_spec_are_short(paths: list[Path]) -> None:
     assert statistics.median(sizes.values()) <= 7, sizes
 
 
-def test_executable_spec_fits_in_600_lines() -> None:
+RULES = ("spec/steps.py", "spec/judge.py", "spec/invariants.py")
+
+
+def test_the_rules_can_be_read_in_one_sitting() -> None:
+    """What a porter must re-implement; nouns, verbs, registry and model are data or a second reading of it."""
     sizes = {name(path): len(code_lines(path.read_text(encoding="utf-8"))) for path in EXECUTABLE_SPEC}
-    assert 200 < sum(sizes.values()) <= 600, sizes
+    assert 200 < sum(sizes[path] for path in RULES) <= 700, sizes
+    assert sum(sizes.values()) <= 1300, sizes
+    assert max(sizes.values()) <= 420, sizes
 
 
 # --- leftovers ------------------------------------------------------------------------------------------------------
