@@ -140,6 +140,7 @@ def test_markdown_has_a_row_a_profile_and_the_counterexample(red: ReportView) ->
     text = markdown(red)
     assert "| pool | **violates** | 0/1 | RELEASE |" in text
     assert "| prefix | conforms | 1/1 |  |" in text
+    assert "Small worlds: 1 of 1 exhausted, 342,918 states." in text
     assert "<details open><summary>pool: RELEASE</summary>" in text
     assert ">4   release A finished" in text
     assert "The same run: `kvspec check file.py:FreesShared --effort smoke --seed 7`" in text
@@ -207,7 +208,7 @@ def test_a_page_shows_picture_script_counts_and_certificates(red: ReportView) ->
     assert text.count("<svg") == 1
     assert "the same without kvspec, as a script" in text
     assert "12,345" in text
-    assert "342918" in text
+    assert "342,918" in text
     assert '<a href="#clause-RELEASE">' in text
 
 

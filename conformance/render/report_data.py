@@ -77,9 +77,9 @@ def view_of(
 def failures(report: ConformanceReport) -> list[tuple[str, ClauseResult]]:
     """All failures with their kind; of the probed ones only those that a program shows."""
     broken = [("violation", result) for result in report.broken()]
-    failing = [result for result in report.results if result.counterexample]
-    known = [("known", result) for result in failing if result.known and result.profile in report.declared]
-    rest = [r for r in failing if r.profile not in report.declared and r.counterexample.program.operations]
+    failing = [(result, found) for result in report.results if (found := result.counterexample)]
+    known = [("known", result) for result, _ in failing if result.known and result.profile in report.declared]
+    rest = [result for result, found in failing if result.profile not in report.declared and found.program.operations]
     return [*broken, *known, *(("probed", result) for result in rest)]
 
 

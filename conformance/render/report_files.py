@@ -12,6 +12,7 @@ from kvspec.conformance.trace.writer import write_trace
 from kvspec.conformance.verdict import Standing
 from kvspec.impl.adapter import Implementation
 
+CERTIFIED = ("world", "states", "transitions", "depth", "exhausted", "stopped", "seconds", "digest")
 COUNTED = ("operations", "hits", "free_hits", "recycles", "refusals", "preemptions")
 
 
@@ -65,5 +66,22 @@ def _values(view: ReportView) -> dict[str, object]:
         "profiles": profiles,
         "counted": COUNTED,
         "classes": standings,
+        "certificates": [_flat(certificate) for certificate in view.report.certificates],
         "anchors": {shown.result.clause for shown in view.shown},
     }
+
+
+def _flat(certificate: dict[str, object]) -> dict[str, str]:
+    """A certificate as a row of the page: nested values in words, long digests cut; the JSON has all of it."""
+    return {name: _cell(certificate[name]) for name in CERTIFIED if name in certificate}
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')} {_cell(entry)}" for name, entry in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:16]}…"
