@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from kvspec.conformance.hash_check import check_hash
+from kvspec.conformance.outputs import stored_matrix
 from kvspec.conformance.program import Counterexample, Program, run
 from kvspec.conformance.render.report_data import ReportView, as_json, badge, view_of
 from kvspec.conformance.render.report_files import html, json_text, markdown, write_report_files
@@ -245,3 +246,9 @@ def test_scenarios_without_a_program_are_reported_too(tmp_path: Path) -> None:
 
 def test_profiles_come_in_the_order_of_the_registry(green: ReportView) -> None:
     assert [entry["profile"] for entry in as_json(green)["profiles"]] == list(PROFILES)
+
+
+def test_the_stored_matrix_goes_into_the_report() -> None:
+    matrix = stored_matrix()
+    assert len(matrix) >= 60
+    assert all(clause in broken for clause, broken in matrix.values())
