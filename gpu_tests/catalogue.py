@@ -8,7 +8,7 @@ from .backends import NumPyBackend, TorchBackend
 from .decoder import Decoder, Shape
 from .engine import Run
 from .findings import Findings
-from .installed import TORCH
+from .installed import TORCH, device
 from .lanes import AttentionLane, tolerance
 from .ordinary import OrdinaryNumPy, OrdinaryTorch
 from .portable import Portable
@@ -59,12 +59,12 @@ def tolerance_lanes() -> tuple[AttentionLane, ...]:
 def ordinary(kind: str, bias: bool = True) -> Decoder:
     """The decoder with ordinary kernels: "numpy fp32", "torch float32" or "torch bfloat16"."""
     library, dtype = kind.split()
-    arithmetic = OrdinaryNumPy() if library == "numpy" else OrdinaryTorch(dtype)
+    arithmetic = OrdinaryNumPy() if library == "numpy" else OrdinaryTorch(dtype, device())
     return Decoder(arithmetic, Shape(bias=bias))
 
 
 @functools.cache
 def portable(backend: str, layers: int = 2, bias: bool = True) -> Decoder:
     """The portable decoder on "numpy" or "torch"."""
-    arithmetic = Portable(NumPyBackend() if backend == "numpy" else TorchBackend())
+    arithmetic = Portable(NumPyBackend() if backend == "numpy" else TorchBackend(device()))
     return Decoder(arithmetic, Shape(layers=layers, bias=bias))

@@ -11,6 +11,7 @@ LEFT, RIGHT, ROW, TOP = 290, 880, 34, 74  # pixels
 STYLE = (
     "text{font:13px sans-serif;fill:#222}.small{font-size:11px;fill:#555}.floor{fill:#9aa5b1}"
     ".limit{stroke:#222;stroke-width:2}.fault{fill:#c0392b;fill-opacity:.55}.grid{stroke:#e3e6ea}"
+    ".unseen{fill:white;stroke:#c0392b;stroke-width:1.5}"
 )
 
 
@@ -37,6 +38,15 @@ def _sizes(matrix: Matrix, lane: str) -> list[tuple[str, float]]:
     return sizes
 
 
+def _unseen(matrix: Matrix, lane: str) -> list[tuple[str, float]]:
+    """Faults that the lane never saw although they changed something, and how much."""
+    largest: dict[str, float] = {}
+    for cell in matrix.cells.values():
+        if cell.lane == lane and cell.fault in FAULTS.keys() - EQUIVALENT and not matrix.detected(lane, cell.fault):
+            largest[cell.fault] = max(cell.largest, largest.get(cell.fault, 0.0))
+    return [(fault, size) for fault, size in largest.items() if size]
+
+
 def _row(matrix: Matrix, lane: str, y: int) -> list[str]:
     limit = matrix.tolerances[lane]
     floor = max(cell.largest for cell in matrix.cells.values() if (cell.lane, cell.fault) == (lane, CORRECT))
@@ -47,10 +57,13 @@ def _row(matrix: Matrix, lane: str, y: int) -> list[str]:
         parts.append(_text(LEFT + 4, y + 4, "noise floor: 0, equal to the bit", "small"))
     if limit:
         parts.append(f'<line class="limit" x1="{_x(limit):.1f}" x2="{_x(limit):.1f}" y1="{y - 10}" y2="{y + 10}"/>')
-    for fault, size in _sizes(matrix, lane):
-        tip = f"<title>{escape(fault)}: {size:.3g}</title>"
-        parts.append(f'<circle class="fault" cx="{_x(size):.1f}" cy="{y}" r="5">{tip}</circle>')
-    return parts
+    parts += [_circle("fault", fault, size, y) for fault, size in _sizes(matrix, lane)]
+    return parts + [_circle("unseen", fault, size, y) for fault, size in _unseen(matrix, lane)]
+
+
+def _circle(kind: str, fault: str, size: float, y: int) -> str:
+    tip = f"<title>{escape(fault)}: {size:.3g}</title>"
+    return f'<circle class="{kind}" cx="{_x(size):.1f}" cy="{y}" r="5">{tip}</circle>'
 
 
 def _legend() -> list[str]:
@@ -61,6 +74,8 @@ def _legend() -> list[str]:
         _text(248, 49, "tolerance of the lane", "small"),
         '<circle class="fault" cx="390" cy="44" r="5"/>',
         _text(400, 49, "planted faults, smallest and largest of each", "small"),
+        '<circle class="unseen" cx="660" cy="44" r="5"/>',
+        _text(670, 49, "a fault that the lane never saw", "small"),
     ]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from kvspec.gpu_tests import fingerprint, needs
 from kvspec.gpu_tests.by_hand import change_one_block, every_change
+from kvspec.gpu_tests.installed import device
 
 
 def test_500_runs_hit_exactly_their_own_prefix(runs):
@@ -14,7 +15,7 @@ def test_500_runs_hit_exactly_their_own_prefix(runs):
 @needs.torch
 def test_on_a_torch_device_the_findings_are_the_same(sound_run):
     for run in (sound_run, change_one_block(sound_run).run):
-        here, there = fingerprint.replay(run), fingerprint.replay(run, device="cpu")
+        here, there = fingerprint.replay(run), fingerprint.replay(run, device())
         assert [str(difference) for difference in here.differences] == [str(d) for d in there.differences]
 
 

@@ -1,30 +1,23 @@
 """The portable decoder: bitwise by construction, so warm must equal cold, and torch must equal NumPy."""
 
-import functools
-
 import numpy as np
 import pytest
 
 from kvspec.gpu_tests import needs
 from kvspec.gpu_tests.backends import NumPyBackend, TorchBackend
 from kvspec.gpu_tests.by_hand import change_one_block
+from kvspec.gpu_tests.catalogue import portable
 from kvspec.gpu_tests.decoder import Decoder
 from kvspec.gpu_tests.engine import Chunk
 from kvspec.gpu_tests.lanes import AttentionLane, bits, noise_floor
 from kvspec.gpu_tests.portable import Portable, ordered_sum, tree_sum
-
-
-@functools.cache
-def decoder(backend: str) -> Decoder:
-    return Decoder(Portable(NumPyBackend() if backend == "numpy" else TorchBackend()))
-
 
 backends = pytest.mark.parametrize("backend", ["numpy", pytest.param("torch", marks=needs.torch)])
 
 
 @backends
 def test_warm_equals_cold_to_the_bit(runs, backend):
-    lane = AttentionLane(decoder(backend))
+    lane = AttentionLane(portable(backend))
     for run in runs(10):
         findings = lane.replay(run)
         findings.require_none(f"{lane.name}, seed {run.workload.seed}")
@@ -33,15 +26,16 @@ def test_warm_equals_cold_to_the_bit(runs, backend):
 
 @backends
 def test_no_chunking_changes_a_bit(backend):
-    assert noise_floor(decoder(backend)) == 0.0
+    assert noise_floor(portable(backend)) == 0.0
 
 
 @needs.torch
 def test_torch_and_numpy_agree_to_the_bit():
+    here, there = portable("numpy"), Decoder(Portable(TorchBackend("cpu")))
     rng = np.random.default_rng(3)
     for length in (1, 2, 15, 16, 17, 40):
         tokens = tuple(rng.integers(0, 97, size=length).tolist())
-        assert (bits(decoder("numpy").cold(tokens)) == bits(decoder("torch").cold(tokens))).all()
+        assert (bits(here.cold(tokens)) == bits(there.cold(tokens))).all()
 
 
 @backends
@@ -49,7 +43,7 @@ def test_neither_block_size_nor_place_nor_company_changes_a_bit(backend):
     rng = np.random.default_rng(5)
     first, other = (tuple(rng.integers(0, 97, size=20).tolist()) for _ in range(2))
     for size, tables in ((4, ((7, 2, 9, 0, 4), (1, 3, 8, 5, 6))), (16, ((3, 1), (0, 2)))):
-        model = decoder(backend)
+        model = portable(backend)
         named = zip("AB", (first, other), tables, strict=True)
         chunks = [Chunk(name, tokens, 0, table, 0) for name, tokens, table in named]
         together = model.forward(model.new_pool(10 * size), chunks, size)
@@ -61,7 +55,7 @@ def test_neither_block_size_nor_place_nor_company_changes_a_bit(backend):
 def test_a_table_changed_by_hand_is_named(sound_run, backend):
     changed = change_one_block(sound_run)
     with pytest.raises(AssertionError) as failure:
-        AttentionLane(decoder(backend)).replay(changed.run).require_none("portable")
+        AttentionLane(portable(backend)).replay(changed.run).require_none("portable")
     size = changed.run.world.block_size
     place = f"position {changed.entry * size}, block {changed.block}, slot {changed.block * size}"
     for part in (f"sequence {changed.sequence}", place, "the logits differ by"):
