@@ -69,7 +69,7 @@ def _trace(folder: Path, vector: VectorProgram, managers: dict[str, Implementati
 def _kills(vector: VectorProgram, slug: str, manager: Implementation) -> bool:
     """Is the manager caught for its clause?"""
     clause, program = KNOWN_BAD[slug].clause, vector.program
-    if vector.context == "namespace" and not manager.declaration.namespaces or not _accepts(manager, program):
+    if (vector.context == "namespace" and not manager.declaration.namespaces) or not _accepts(manager, program):
         return False
     try:
         _, violation = run(manager, program, others_muted(clause), clause == "NANO-ORDER")

@@ -117,6 +117,6 @@ def _impossible(declaration: Declaration, context: Context, program: Program) ->
     if reason := context.possible(declaration):
         return reason
     size = program.world.block_size
-    if not context.one and size < declaration.smallest_block_size or size > declaration.largest_block_size:
+    if (not context.one and size < declaration.smallest_block_size) or size > declaration.largest_block_size:
         return f"block size {size} is not declared"
     return None

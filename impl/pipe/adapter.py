@@ -45,6 +45,7 @@ class PipeAdapter:
 
     def __init__(self, connection: Connection, world: World, observes: bool) -> None:
         self._connection, self._observes = connection, observes
+        self._token = object()
         self._past = _Past(None, request_line(Start(world)), b"")
         self._gone = ""
         self._shown: Snapshot | UnreadableState = Snapshot()
@@ -59,7 +60,7 @@ class PipeAdapter:
         self._past = _Past(None, start, lines[0])
         answer = self._understand(lines[0])
         if isinstance(answer, Started):
-            self._connection.owner = self
+            self._connection.owner = self._token
             self._see(lines[1:], broken)
         return answer
 
@@ -92,14 +93,14 @@ class PipeAdapter:
         """Several operations in one batch: outcomes and snapshots, up to the one at which the program broke."""
         if self._gone:
             return [(op.Failed(self._gone), None)]
-        replay = [] if self._connection.owner is self else list(self._past.since_start())
+        replay = [] if self._connection.owner is self._token else list(self._past.since_start())
         asked = [request_line(operation) for operation in operations]
         step = 2 if self._observes else 1
         batch = [line for request in asked for line in (request, LOOK)[:step]]
         lines, broken = self._connection.exchange([past.request for past in replay] + batch)
         if again := self._differs(replay, lines):
             return [(again, None)]
-        self._connection.owner = None if broken else self
+        self._connection.owner = None if broken else self._token
         found: list[tuple[op.Outcome, Snapshot | None]] = []
         for place, request in zip(range(len(replay), len(lines), step), asked, strict=False):
             found.append(self._take(request, lines[place : place + step], broken))
@@ -159,7 +160,7 @@ class PipeAdapter:
     def copy(self) -> Self:
         """An independent manager in the same state, made by replay when it is first asked."""
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
+        other.__dict__.update(self.__dict__, _token=object())
         return other
 
     def __deepcopy__(self, memo: object) -> Self:

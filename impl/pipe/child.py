@@ -15,6 +15,7 @@ from dataclasses import dataclass
 LONGEST_LINE = 1 << 24  # bytes of output without a line feed before the child counts as running wild
 KEPT_BYTES = 4096  # of standard error, the last ones
 CHUNK = 1 << 16
+PATIENCE_SECONDS = 0.1  # without output; then it is looked whether the child still lives
 GRACE_SECONDS = 0.5  # to exit after its standard input was closed
 
 
@@ -84,8 +85,11 @@ class Child:
             self._poll.register(self._stdin, select.POLLOUT)
         deadline = time.monotonic() + seconds
         while len(answers) < wanted:
-            ready = self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
-            if not ready:
+            left = max(0.0, deadline - time.monotonic())
+            ready = self._poll.poll(min(left, PATIENCE_SECONDS) * 1000)
+            if not ready and self._process.poll() is not None:
+                return self._ended()
+            if not ready and left <= PATIENCE_SECONDS:
                 return Trouble("hung", f"no answer within {seconds:g} s{self._quoted_words()}")
             for descriptor, _ in ready:
                 if descriptor == self._stdin:
@@ -133,7 +137,7 @@ class Child:
             self._words.popleft()
 
     def _ended(self) -> Trouble:
-        """Standard output was closed: how did the child end?"""
+        """Standard output was closed, or the child is gone and its own children keep it open: how did it end?"""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE_SECONDS)
         if self._stderr_open:

@@ -17,7 +17,7 @@ class BrokenProgram(ImplementationError):
 
 
 class Connection:
-    """Talks to one program.  `owner`: whoever made the manager that it now has.  `asked`: lines sent so far."""
+    """Talks to one program.  `owner`: a token of whoever made the manager that it has.  `asked`: lines sent so far."""
 
     def __init__(
         self, command: Sequence[str], seconds: float = ANSWER_SECONDS, start_seconds: float = START_SECONDS
