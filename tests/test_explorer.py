@@ -1,14 +1,36 @@
-"""The small-world explorer: numbers known, planted faults found by provably shortest programs, honest certificates."""
+"""The small-world explorer: known numbers, planted faults found by provably shortest programs, honest certificates."""
 
+import copy
+import json
+import os
+import signal
+import threading
+import time
 from dataclasses import replace
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
-from kvspec.conformance.explorer import SmallWorld, explore
+import pytest
+from rich.console import Console
+
+from kvspec.conformance.explorer import NotFaithful, SmallWorld, explore, explore_all, explore_command, shortest
+from kvspec.conformance.explorer.certificate import differences
+from kvspec.conformance.explorer.defaults import WORLDS, default_worlds
+from kvspec.conformance.explorer.search import undeclared
+from kvspec.conformance.program import run
 from kvspec.impl.adapter import Implementation
+from kvspec.impl.loader import load
 from kvspec.impl.model_adapter import ModelAdapter
 from kvspec.spec import model
+from kvspec.spec import operations as op
+from kvspec.spec.model import ModelBlock
 
-SMALL = SmallWorld(2, 2, 2, 1, 3)
+from .plain_explorer import explore_plainly
+
+ORDER_MUTED = undeclared(model.DECLARATION) | {"FIFO", "TAIL-FIRST"}
+TINY = SmallWorld(2, 2, 2, 1, 3)
+SMALL = SmallWorld(2, 2, 2, 1, 4, partial_commits=True)
 
 
 def planted(kind: type, **declared: Any) -> Implementation:
@@ -16,13 +38,290 @@ def planted(kind: type, **declared: Any) -> Implementation:
     return Implementation(kind.__name__, replace(model.DECLARATION, **declared), kind)
 
 
-def test_exhausts_a_small_world() -> None:
-    certificate = explore(planted(ModelAdapter), SMALL).certificate
-    assert certificate.exhausted and not certificate.stopped
+class Planted(ModelAdapter):
+    """The state of a model is immutable, so a shallow copy is independent."""
+
+    def copy(self) -> Any:
+        return copy.copy(self)
+
+
+class KeepsIndexEntry(Planted):
+    """A recycled block stays findable under its old key."""
+
+    def admit(self, *request: Any) -> op.Outcome:
+        before = self.model.index
+        outcome = super().admit(*request)
+        self.model = replace(self.model, index={**before, **self.model.index})
+        return outcome
+
+
+class TakesNewestFirst(Planted):
+    """The free list is a stack."""
+
+    def release(self, sequence: str, cause: str) -> op.Outcome:
+        held = len(self.model.free)
+        outcome = super().release(sequence, cause)
+        free = self.model.free
+        self.model = replace(self.model, free=(*reversed(free[held:]), *free[:held]))
+        return outcome
+
+
+class LeaksOnSecondRelease(Planted):
+    """Releasing a sequence again takes a block out of the pool."""
+
+    def release(self, sequence: str, cause: str) -> op.Outcome:
+        if sequence not in self.model.sequences:
+            self.model = replace(self.model, free=self.model.free[1:])
+            return op.Released()
+        return super().release(sequence, cause)
+
+
+class CopyShares(ModelAdapter):
+    """The copy shares a mutable part with the original."""
+
+    def __init__(self, world: Any) -> None:
+        super().__init__(world)
+        self.models = [self.model]
+
+    def _perform(self, operation: op.Operation) -> op.Outcome:
+        self.models[0], outcome = model.perform(self.models[0], operation)
+        return outcome
+
+    def snapshot(self) -> Any:
+        return model.snapshot(self.models[0])
+
+    def copy(self) -> "CopyShares":
+        other = CopyShares.__new__(CopyShares)
+        other.models = self.models
+        return other
+
+
+class CopyIsAnother(Planted):
+    """The copy is of another class, which behaves differently."""
+
+    def copy(self) -> ModelAdapter:
+        return ModelAdapter.copy(self)
+
+
+class CopyForgets(ModelAdapter):
+    """The copy has an empty index."""
+
+    def copy(self) -> "CopyForgets":
+        other = CopyForgets.__new__(CopyForgets)
+        other.model = replace(self.model, index={}, blocks=tuple(ModelBlock(b.references) for b in self.model.blocks))
+        return other
+
+
+class CountsSecretly(Planted):
+    """Every second append turns the free list round; nothing that it shows says when."""
+
+    count = 0
+
+    def append(self, sequence: str, token: int) -> op.Outcome:
+        self.count += 1
+        if self.count % 2 == 0:
+            self.model = replace(self.model, free=self.model.free[::-1])
+        return super().append(sequence, token)
+
+
+class CountsOpenly(CountsSecretly):
+    """The same with a fingerprint."""
+
+    def fingerprint(self) -> int:
+        return self.count % 2
+
+
+class ShowsNothing:
+    """A model behind a wall: no snapshot, no copy."""
+
+    def __init__(self, world: Any) -> None:
+        self._inside = ModelAdapter(world)
+        for name in ("admit", "reserve", "commit", "append", "release"):
+            setattr(self, name, getattr(self._inside, name))
+
+    def __deepcopy__(self, memo: object) -> Any:
+        raise TypeError("a connection cannot be copied")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a connection cannot be pickled")
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+KNOWN = {
+    SmallWorld(2, 2, 2, 1, 3): (224, 1010, 9),
+    SmallWorld(2, 2, 2, 1, 4, partial_commits=True): (391, 3448, 11),
+    SmallWorld(2, 2, 2, 2, 3): (1751, 15385, 9),
+    SmallWorld(3, 2, 2, 1, 4): (4914, 23833, 17),
+}
+
+
+@pytest.mark.parametrize("world", KNOWN, ids=lambda world: world.label)
+def test_known_numbers_of_the_bundled_manager(world: SmallWorld) -> None:
+    certificate = explore(load("bundled"), world).certificate
+    assert certificate.exhausted
+    assert (certificate.states, certificate.transitions, certificate.depth) == KNOWN[world]
     assert certificate.states == sum(certificate.levels)
     assert certificate.transitions == sum(certificate.operations.values())
+    assert certificate.checked
 
 
-def test_interrupted_run_says_so() -> None:
-    certificate = explore(planted(ModelAdapter), SMALL, limit_states=20).certificate
-    assert not certificate.exhausted and "limit of 20 states" in certificate.stopped
+@pytest.mark.parametrize("world", [TINY, SMALL, SmallWorld(2, 2, 2, 2, 3)], ids=lambda world: world.label)
+def test_model_and_bundled_manager_have_equal_certificates(world: SmallWorld) -> None:
+    one = explore(load("bundled"), world).certificate.as_data()
+    other = explore(load("model"), world).certificate.as_data()
+    assert not differences(one, other)
+
+
+@pytest.mark.parametrize("world", [TINY, SMALL, SmallWorld(2, 2, 2, 2, 3)], ids=lambda world: world.label)
+def test_a_plain_explorer_counts_the_same(world: SmallWorld) -> None:
+    certificate = explore(load("bundled"), world).certificate
+    levels, transitions, found = explore_plainly(load("bundled"), world, undeclared(load("bundled").declaration))
+    assert (levels, transitions, found) == (certificate.levels, certificate.transitions, [])
+
+
+def test_ways_to_go_back_count_the_same() -> None:
+    found = [explore(load("bundled"), TINY, way=way).certificate.as_data() for way in ("copy", "deepcopy", "replay")]
+    assert not differences(found[0], found[1])
+    assert not differences(found[0], found[2])
+
+
+# Faults --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [KeepsIndexEntry, TakesNewestFirst, LeaksOnSecondRelease])
+def test_a_planted_fault_is_found_by_a_shortest_program(kind: type) -> None:
+    world = SmallWorld(2, 2, 2, 2, 3)
+    found = explore(planted(kind), world).counterexample
+    *program, clause = explore_plainly(planted(kind), world, undeclared(planted(kind).declaration))[2]
+    assert found
+    assert found.shortest
+    assert (len(found.program.operations), found.violation.clause) == (len(program), clause)
+    _, violation = run(planted(kind), found.program, found.muted)
+    assert violation == found.violation
+
+
+def test_a_muted_fault_does_not_end_the_search() -> None:
+    muted = ORDER_MUTED
+    exploration = explore(planted(TakesNewestFirst), TINY, muted)
+    assert exploration.counterexample is None
+    assert exploration.certificate.exhausted
+    assert exploration.certificate.muted == sorted(muted)
+
+
+def test_shortest_finds_the_clause_that_was_asked_for() -> None:
+    found = shortest(planted(TakesNewestFirst), "FIFO", 60)
+    assert found
+    assert found.violation.clause == "FIFO"
+    assert shortest(planted(TakesNewestFirst), "NO-LEAK", 2, (TINY,)) is None
+
+
+# Trust ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [CopyShares, CopyForgets, CopyIsAnother])
+def test_an_unfaithful_copy_is_detected(kind: type) -> None:
+    with pytest.raises(NotFaithful):
+        explore(planted(kind), SmallWorld(2, 2, 2, 2, 3))
+
+
+def test_what_a_manager_hides_is_detected() -> None:
+    with pytest.raises(NotFaithful, match="fingerprint"):
+        explore(planted(CountsSecretly), SmallWorld(3, 2, 2, 1, 4), ORDER_MUTED)
+
+
+def test_a_fingerprint_tells_states_apart() -> None:
+    certificate = explore(planted(CountsOpenly), TINY, ORDER_MUTED).certificate
+    assert certificate.exhausted
+    assert certificate.told_apart == "fingerprint"
+    assert certificate.expanded > certificate.states == sum(certificate.levels)
+
+
+def test_a_manager_that_shows_nothing_is_never_exhausted() -> None:
+    certificate = explore(planted(ShowsNothing), TINY).certificate
+    assert (certificate.told_apart, certificate.copied) == ("unseen", "replay")
+    assert not certificate.exhausted
+    assert "cannot be seen" in certificate.stopped
+
+
+# Stopping ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_limited_run_says_so() -> None:
+    certificate = explore(load("model"), TINY, limit_states=20).certificate
+    assert not certificate.exhausted
+    assert "limit of 20 states" in certificate.stopped
+    assert 20 <= certificate.states < 40
+    assert explore(load("model"), TINY, limit_seconds=0).certificate.stopped == "time limit"
+
+
+def test_an_interrupted_run_says_so() -> None:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    certificate = explore(load("model"), SmallWorld(3, 2, 2, 2, 5)).certificate
+    assert (certificate.exhausted, certificate.stopped) == (False, "interrupted")
+    assert certificate.states == sum(certificate.levels)
+
+
+def test_a_manager_that_hangs_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hangs(Planted):
+        def append(self, sequence: str, token: int) -> op.Outcome:
+            while True:
+                time.sleep(0.01)
+
+    monkeypatch.setattr("kvspec.conformance.time_limit.DEFAULT_SECONDS", 0.2)
+    found = explore(planted(Hangs), TINY).counterexample
+    assert found
+    assert found.violation.clause == "TOTAL"
+    assert isinstance(found.program.operations[-1], op.Append)
+
+
+# Several worlds, and the command -------------------------------------------------------------------------------------
+
+
+def test_several_worlds_run_in_processes_of_their_own() -> None:
+    worlds = [TINY, SMALL]
+    found = explore_all(load("model"), worlds, jobs=2)
+    for world, each in zip(worlds, found, strict=True):
+        assert not differences(each.certificate.as_data(), explore(load("model"), world).certificate.as_data())
+
+
+def test_default_worlds_fit_the_declaration() -> None:
+    wide = replace(model.DECLARATION, smallest_block_size=4, profiles=frozenset({"pool", "prefix"}))
+    for effort in WORLDS:
+        assert all(world.partial_commits for world in default_worlds(model.DECLARATION, effort))
+        assert all(world.block_size == 4 and not world.partial_commits for world in default_worlds(wide, effort))
+
+
+def command(**options: Any) -> tuple[int, str]:
+    """Exit code and output of `kvspec explore`."""
+    console = Console(file=StringIO(), width=200)
+    implementation = options.pop("implementation", load("model"))
+    given = {"world": "2x2", "tokens": 1, "length": 3, "partial": False} | options
+    return explore_command(implementation, console=console, **given), console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_command_writes_and_compares_certificates(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    assert command(certificate=path)[0] == 0
+    code, text = command(compare=path, implementation=load("bundled"))
+    assert code == 0
+    assert "equal" in text
+    stored = json.loads(path.read_text())
+    stored[0]["states"] += 1
+    path.write_text(json.dumps(stored))
+    code, text = command(compare=path)
+    assert code == 1
+    assert "differs: states" in text
+
+
+def test_command_reports_a_shortest_program() -> None:
+    code, text = command(implementation=planted(LeaksOnSecondRelease))
+    assert code == 1
+    assert "the shortest program" in text
+
+
+def test_command_reports_bad_usage_and_runs_that_prove_nothing(tmp_path: Path) -> None:
+    assert command(world="3 by 2")[0] == 2
+    assert command(compare=tmp_path / "absent")[0] == 2
+    assert command(implementation=planted(CopyShares))[0] == 3
+    assert command(limit=5)[0] == 0

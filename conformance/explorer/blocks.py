@@ -44,6 +44,10 @@ class BlockNames:
             found = self._inverse[way] = self.number(tuple(back[block] for block in self.blocks))
         return found
 
+    def back(self, way: int) -> dict[int, int]:
+        """The map that undoes a way."""
+        return self.maps[self.inverse(way)]
+
     def way(self, source: tuple[int, ...], target: tuple[int, ...]) -> int:
         """Send each block of `source` to the one of `target` at the same place, and the rest in ascending order."""
         pairs = dict(zip(source, target, strict=True))
@@ -68,7 +72,7 @@ class BlockNames:
         """The snapshot with other block and token numbers; hashes stay what they are."""
         if shown is None:
             return None
-        get, back = self.maps[way].get, self.maps[self.inverse(way)]
+        get, back = self.maps[way].get, self.back(way)
         contents = shown.contents and tuple(tuple(map(_token(tokens), content)) for content in shown.contents)
         return Snapshot(
             _each(shown.free, get),

@@ -4,23 +4,26 @@ Of the judge's state only this decides what it will rule:
 
 * each live sequence: namespace, tokens, block table, computed, reserved, unread tokens, entries that the ledger counts
   as computed;
-* each block that was ever used: the prefix whose K/V it holds in full (if any), whether the ledger's index names it,
-  whether it must be found, whether a twin existed, slots that differ from that prefix, and, if it is free, with which
-  release it became free (numbered densely, oldest first) and how far back it was in its table then (likewise);
+* each block that was ever used: the prefix that it was registered for (if any) and its key in the ledger where that is
+  another one, whether it must be found, whether a twin existed, slots that differ from that prefix, and, if it is free,
+  with which release it became free (numbered densely, oldest first) and how far back it was in its table then
+  (likewise);
 * how many blocks were never used, and how many names were released and are not live.
 
-Slots of a block that holds no full block of tokens are left out: such a block can never be hit (``claim`` requires the
-key), and a sequence reads only what it wrote there itself.
+Slots of a block that is not registered count only where part of a block may be hit (a whole-prompt hit down to the last
+token is declared, or ALIGNED is muted): elsewhere such a block can't be hit, ``claim`` requires its key, and a sequence
+reads only what it wrote there itself.
 """
 
 import marshal
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Any
 
 from kvspec.conformance.explorer.world import Alphabet
-from kvspec.spec.state import EMPTY, SequenceState, State
+from kvspec.spec.declaration import FullHit
+from kvspec.spec.state import EMPTY, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +42,10 @@ class Numbering:
 
 def canonical(state: State, alphabet: Alphabet) -> tuple[bytes, list[Numbering]]:
     """The canonical form, and all numberings that give it (more than one if the state is symmetric in itself)."""
+    freed = _freed(state)
     best, found = b"", []
     for order in _orders(state):
-        form, numbering = _form(state, alphabet, order)
+        form, numbering = _form(state, alphabet, order, freed)
         if not found or form < best:
             best, found = form, [numbering]
         elif form == best:
@@ -49,85 +53,99 @@ def canonical(state: State, alphabet: Alphabet) -> tuple[bytes, list[Numbering]]
     return best, found
 
 
-def _orders(state: State) -> Iterator[list[str]]:
+def _orders(state: State) -> Iterable[Sequence[str]]:
     """The orders of the live sequences that sort what does not depend on any name."""
     if len(state.sequences) < 2:
-        yield list(state.sequences)
-        return
-    groups: dict[Any, list[str]] = {}
-    for name, each in state.sequences.items():
-        groups.setdefault((len(each.tokens), each.computed, each.reserved, each.unread, len(each.table)), []).append(name)
-    for choice in product(*(permutations(groups[kind]) for kind in sorted(groups))):
-        yield [name for part in choice for name in part]
+        return (tuple(state.sequences),)
+    looks = {
+        name: (len(each.tokens), each.computed, each.reserved, each.unread, len(each.table))
+        for name, each in state.sequences.items()
+    }
+    kinds = sorted(set(looks.values()))
+    if len(kinds) == len(looks):
+        return (sorted(looks, key=looks.__getitem__),)
+    groups = [[name for name in looks if looks[name] == kind] for kind in kinds]
+    return [[name for part in choice for name in part] for choice in product(*map(permutations, groups))]
 
 
-def _form(state: State, alphabet: Alphabet, order: list[str]) -> tuple[bytes, Numbering]:
-    fixed = range(alphabet.world.tokens) if state.world.weak_hash else ()
-    tokens = {token: token for token in fixed}
+def _form(
+    state: State, alphabet: Alphabet, order: Sequence[str], freed: dict[int, tuple[int, int]]
+) -> tuple[bytes, Numbering]:
+    tokens = {token: token for token in range(alphabet.world.tokens)} if state.world.weak_hash else {}
     blocks: dict[int, int] = {}
-    sequences = [_sequence(state, name, state.sequences[name], tokens, blocks) for name in order]
-    for block, (release, _) in state.freed.items():
-        if release:
-            blocks.setdefault(block, len(blocks))
-    freed = _freed(state)
-    contents = [_block(state, block, tokens, freed) for block in blocks]
+    sequences = [_sequence(state, alphabet, name, tokens, blocks) for name in order]
+    for block in freed:
+        if block not in blocks:
+            blocks[block] = len(blocks)
+    contents = [_block(state, alphabet, block, tokens, freed.get(block)) for block in blocks]
     gone = [name for name in alphabet.names if name in state.released]
     form = marshal.dumps((sequences, contents, len(state.blocks), len(gone)), 2)
     return form, Numbering(_names(alphabet, order, gone), *_tokens(alphabet, tokens), tuple(blocks))
 
 
-def _sequence(state: State, name: str, sequence: SequenceState, tokens: dict[int, int], blocks: dict[int, int]) -> Any:
+def _sequence(state: State, alphabet: Alphabet, name: str, tokens: dict[int, int], blocks: dict[int, int]) -> Any:
+    sequence = state.sequences[name]
     spelled = [tokens.setdefault(token, len(tokens)) for token in sequence.tokens]
     table = [blocks.setdefault(block, len(blocks)) for block in sequence.table]
-    namespace = state.prefixes.tokens[_root(state, sequence.prefixes[0])]
+    namespace = alphabet.spell(state.prefixes, sequence.prefixes[0])[0]
     return namespace, spelled, table, sequence.computed, sequence.reserved, sequence.unread, state.ledger.computed[name]
 
 
-def _block(state: State, block: int, tokens: dict[int, int], freed: dict[int, tuple[int, int]]) -> Any:
-    held = state.ledger.identity[block]
+def _block(state: State, alphabet: Alphabet, block: int, tokens: dict[int, int], freed: Any) -> Any:
+    held, key = state.ledger.identity[block], state.ledger.hash[block]
     if held == EMPTY:
-        return freed.get(block)
-    spelled = [tokens.setdefault(token, len(tokens)) for token in state.prefixes.spell(held)]
-    namespace = state.prefixes.tokens[_root(state, held)]
-    named = state.ledger.index[held] == block
+        slots = _wrong(state, alphabet, block, alphabet.nothing, tokens) if _reads_parts(state) else None
+        return freed, slots
+    namespace, content, chain = alphabet.spell(state.prefixes, held)
+    spelled = [tokens.setdefault(token, len(tokens)) for token in content]
+    other = None if key == held else _spell(state, alphabet, key, tokens)
     findable = block in state.copies.get(held, ())
-    wrong = [(offset, [tokens.setdefault(token, len(tokens)) for token in spelled]) for offset, spelled in _wrong(state, block, held)]
-    return namespace, spelled, named, findable, held in state.twinned, wrong, freed.get(block)
+    wrong = _wrong(state, alphabet, block, chain, tokens)
+    return namespace, spelled, other, findable, held in state.twinned, wrong, freed
 
 
-def _wrong(state: State, block: int, held: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _reads_parts(state: State) -> bool:
+    """May a sequence go on that was given part of a block as a hit?"""
+    return state.declaration.full_hit is FullHit.LAST_TOKEN or "ALIGNED" in state.muted
+
+
+def _wrong(state: State, alphabet: Alphabet, block: int, chain: tuple[int, ...], tokens: dict[int, int]) -> Any:
     """The slots that do not hold what the prefix of the block says, and what they hold."""
-    size = state.world.block_size
-    for offset in range(size - 1, -1, -1):
-        found = state.memory.get(block * size + offset, EMPTY)
-        if found != held:
-            yield offset, state.prefixes.spell(found)
-        held = state.prefixes.parents[held]
+    first, memory, wrong = block * len(chain), state.memory, []
+    for offset, wanted in enumerate(chain):
+        found = memory.get(first + offset, EMPTY)
+        if found != wanted:
+            wrong.append((offset, _spell(state, alphabet, found, tokens)))
+    return wrong
 
 
-def _root(state: State, prefix: int) -> int:
-    parents = state.prefixes.parents
-    while parents[prefix] != EMPTY:
-        prefix = parents[prefix]
-    return prefix
+def _spell(state: State, alphabet: Alphabet, prefix: int, tokens: dict[int, int]) -> Any:
+    if prefix < 0:
+        return prefix
+    namespace, content, _ = alphabet.spell(state.prefixes, prefix)
+    return namespace, [tokens.setdefault(token, len(tokens)) for token in content]
 
 
 def _freed(state: State) -> dict[int, tuple[int, int]]:
-    """Free block -> (dense number of its release, dense number of its table entry among those), oldest first."""
-    releases = sorted({release for release, _ in state.freed.values()} - {0})
-    groups: dict[int, list[int]] = {release: [] for release in releases}
+    """Free block -> (dense number of its release, dense number of its table entry among those), oldest first.
+
+    Blocks that were never used are left out.
+    """
+    groups: dict[int, list[int]] = {}
     for release, entry in state.freed.values():
         if release:
-            groups[release].append(entry)
-    number = {release: index + 1 for index, release in enumerate(releases)}
+            groups.setdefault(release, []).append(entry)
+    if not groups:
+        return {}
+    number = {release: index for index, release in enumerate(sorted(groups), 1)}
     return {
-        block: (number[release], sum(other < entry for other in groups[release]))
+        block: (number[release], sorted(groups[release]).index(entry))
         for block, (release, entry) in state.freed.items()
         if release
     }
 
 
-def _names(alphabet: Alphabet, order: list[str], gone: list[str]) -> tuple[int, ...]:
+def _names(alphabet: Alphabet, order: Sequence[str], gone: list[str]) -> tuple[int, ...]:
     fresh = [name for name in alphabet.names if name not in order and name not in gone]
     return tuple(alphabet.names.index(name) for name in (*order, *gone, *fresh))
 

@@ -82,4 +82,6 @@ def read_certificates(path: Path) -> list[dict[str, Any]]:
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """What differs between two certificates, as sentences; empty if they are equal where they must be."""
-    return [f"{name}: {one.get(name)} against {other.get(name)}" for name in COMPARED if one.get(name) != other.get(name)]
+    return [
+        f"{name}: {one.get(name)} against {other.get(name)}" for name in COMPARED if one.get(name) != other.get(name)
+    ]

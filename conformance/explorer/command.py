@@ -82,7 +82,9 @@ def explore_command(
     except NotFaithful as error:
         console.print(f"kvspec explore proves nothing: {error}", style="red", markup=False, highlight=False)
         return int(ExitCode.PROVES_NOTHING)
-    return _report(console, worlds, found, certificate, expected, explain or _explained, limit is None and seconds is None)
+    return _report(
+        console, worlds, found, certificate, expected, explain or _explained, limit is None and seconds is None
+    )
 
 
 def _report(
@@ -138,7 +140,12 @@ def _bars(console: Console, worlds: list[SmallWorld]) -> Any:
     if not console.is_terminal:
         yield None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[where]}"), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("{task.fields[where]}"),
+        TimeElapsedColumn(),
+    )
     with Bar(*columns, console=console, transient=True) as bar:
         tasks = {world: bar.add_task(world.label, total=None, where="") for world in worlds}
 

@@ -1,12 +1,11 @@
 """Going back to a state of a manager: by its own copy, by ``copy.deepcopy``, or by replaying the program from scratch."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from kvspec.conformance.lockstep import CannotCreate, ask
+from kvspec.conformance.lockstep import CannotCreate
 from kvspec.impl.adapter import Adapter, Implementation
-from kvspec.spec import operations as op
 from kvspec.spec.state import World
 
 
@@ -22,19 +21,17 @@ class Copier:
         self.way = way if way != "auto" else _best_way(self.create())
         self.copy: Callable[[Any], Any] = _own_copy if self.way == "copy" else copy.deepcopy
 
+    def check_kind(self, adapter: Adapter) -> None:
+        """A copy is of the same class, or it is no copy.  Raises NotFaithful."""
+        if self.way != "replay" and type(copied := self.copy(adapter)) is not type(adapter):
+            raise NotFaithful(f"the copy of a {type(adapter).__name__} is a {type(copied).__name__}")
+
     def create(self) -> Adapter:
         """A fresh manager.  Raises CannotCreate."""
         try:
             return self.implementation.create(self.world)
         except Exception as error:
             raise CannotCreate(f"{self.implementation.name}: {type(error).__name__}: {error}") from error
-
-    def replay(self, operations: Sequence[op.Operation]) -> Adapter:
-        """A fresh manager after `operations`."""
-        adapter = self.create()
-        for operation in operations:
-            ask(adapter, operation)
-        return adapter
 
 
 def _own_copy(adapter: Any) -> Any:

@@ -35,8 +35,8 @@ class Digests:
         return blake2b(judged.digest + part, digest_size=16).digest()
 
     def _part(self, numbering: Numbering, renaming: int, blocks: int, shown: Snapshot | None) -> bytes:
-        actual = self.names.maps[self.names.inverse(blocks)]
-        order = [actual[block] for block in numbering.blocks]
+        actual = self.names.back(blocks)
+        order = tuple([actual[block] for block in numbering.blocks])
         if shown is None:
             return marshal.dumps(order, 2)
         plain = marshal.dumps((order, shown.free, shown.owned, shown.references), 2)
@@ -54,7 +54,11 @@ class Digests:
 
     def _spell_anew(self, shown: Snapshot, numbering: Numbering, renaming: int) -> bytes:
         actual_to_local = self.alphabet.renamings[renaming].tokens
-        tokens = {t: numbering.tokens[local] for t, local in enumerate(actual_to_local) if numbering.tokens[local] < numbering.seen}
+        tokens = {
+            t: numbering.tokens[local]
+            for t, local in enumerate(actual_to_local)
+            if numbering.tokens[local] < numbering.seen
+        }
         contents = [[tokens.setdefault(token, len(tokens)) for token in content] for content in shown.contents or ()]
         hashes: dict[Any, int] = {None: -1}
         named = [hashes.setdefault(value, len(hashes)) for value in shown.hashes or ()]

@@ -5,6 +5,7 @@ form one class, and what it rules on an operation and its answer in one of them 
 keeps one judge's state as its representative ("local" names).  Classes live as long as the frontier needs them.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -13,24 +14,30 @@ from weakref import WeakValueDictionary
 
 from kvspec.conformance.explorer.blocks import BlockNames
 from kvspec.conformance.explorer.canonical import Numbering, canonical
-from kvspec.conformance.explorer.world import Alphabet
+from kvspec.conformance.explorer.world import Alphabet, Possible
 from kvspec.impl.adapter import Implementation
 from kvspec.spec import operations as op
+from kvspec.spec.invariants import STATE_INVARIANTS
 from kvspec.spec.judge import Violation, advance, begin
 from kvspec.spec.state import EMPTY, Prefixes, Snapshot, State
+
+MOST_KEPT = 200_000  # rulings of classes that are not in the frontier: about 100 MB
+QUIET = frozenset((op.Refused, op.Failed, op.Nonsense))  # answers after which nothing may have changed
 
 
 class JudgeClass:
     """All judge's states that are equal up to names; `state` is the representative.
 
     `digest` stands for the canonical form, `numberings` lead from the representative to it.  `possible`: what may be
-    asked.  `rulings`: (operation, answer) in local names -> what follows.
+    asked, and how many operations of which kind.  `rulings`: (operation, answer) in local names -> what follows.
     """
 
-    __slots__ = ("__weakref__", "digest", "numberings", "possible", "rulings", "state")
+    __slots__ = ("__weakref__", "digest", "kinds", "numberings", "possible", "rulings", "second_releases", "state")
 
-    def __init__(self, state: State, digest: bytes, numberings: list[Numbering], possible: list[int]) -> None:
-        self.state, self.digest, self.numberings, self.possible = state, digest, numberings, possible
+    def __init__(self, state: State, digest: bytes, numberings: list[Numbering], possible: Possible) -> None:
+        self.state, self.digest, self.numberings = state, digest, numberings
+        self.possible, self.kinds = possible.operations, possible.kinds
+        self.second_releases = possible.second_releases
         self.rulings: dict[Any, Ruling | Violation] = {}
 
 
@@ -46,11 +53,16 @@ class Ruling:
 class Judging:
     """All classes of one small world."""
 
-    def __init__(self, implementation: Implementation, alphabet: Alphabet, names: BlockNames, muted: frozenset[str]) -> None:
+    def __init__(
+        self, implementation: Implementation, alphabet: Alphabet, names: BlockNames, muted: frozenset[str]
+    ) -> None:
         self.alphabet, self.names, self.muted = alphabet, names, muted
         self.implementation, self.prefixes = implementation, Prefixes()
         self.classes: WeakValueDictionary[bytes, JudgeClass] = WeakValueDictionary()
         self._keys = [_key_function(implementation, alphabet, self.prefixes, r) for r in range(len(alphabet.renamings))]
+        self._invariants = [(slug, broken) for slug, broken in STATE_INVARIANTS.items() if slug not in muted]
+        self._retired: deque[JudgeClass] = deque()
+        self._kept = 0
         self.calls = 0
 
     def start(self) -> JudgeClass:
@@ -63,13 +75,24 @@ class Judging:
         """What follows when `operation` has `outcome`, both in local names; the state that is shown is not looked at."""
         found = before.rulings.get((operation, outcome))
         if found is None:
-            state = before.state.copy()
-            found = self._advance(state, operation, outcome, None) or self.enter(state)
-            before.rulings[operation, outcome] = found
+            found = before.rulings[operation, outcome] = self._rule_anew(before, operation, outcome)
         return found
 
+    def _rule_anew(self, before: JudgeClass, operation: int, outcome: op.Outcome) -> Ruling | Violation:
+        """Refusals, failures and second releases leave the judge's state alone: no copy is needed, and none is made."""
+        alone = type(outcome) in QUIET or operation in before.second_releases
+        state = before.state if alone else before.state.copy()
+        violation = self._advance(state, operation, outcome, None)
+        return violation or (Ruling(before, 0, 0) if alone else self.enter(state))
+
     def inspect(
-        self, before: JudgeClass, operation: int, outcome: op.Outcome, earlier: Snapshot | None, shown: Snapshot | None, renaming: int
+        self,
+        before: JudgeClass,
+        operation: int,
+        outcome: op.Outcome,
+        earlier: Snapshot | None,
+        shown: Snapshot | None,
+        renaming: int,
     ) -> Violation | None:
         """As `rule`, with all that is shown (in local names, but hashes as they are) and nothing remembered.
 
@@ -78,6 +101,22 @@ class Judging:
         state = before.state.copy()
         state.shown, state.key_of = earlier, self._keys[self.alphabet.inverse[renaming]]
         return self._advance(state, operation, outcome, shown)
+
+    def breaks_an_invariant(self, judged: JudgeClass, renaming: int, shown: Snapshot | None) -> bool:
+        """Does what is shown, in local names, contradict the judge's state?  As at the end of ``judge.advance``."""
+        state = judged.state
+        state.key_of = self._keys[self.alphabet.inverse[renaming]]
+        settled = not any(sequence.unread for sequence in state.sequences.values())
+        return any(broken(state, shown) for slug, broken in self._invariants if settled or not slug.startswith("INDEX"))
+
+    def retire(self, judged: JudgeClass) -> None:
+        """All states of this class in the frontier are expanded: keep its rulings for a while, for states met later."""
+        self._retired.append(judged)
+        self._kept += len(judged.rulings)
+        while self._kept > MOST_KEPT:
+            oldest = self._retired.popleft()
+            self._kept -= len(oldest.rulings)
+            oldest.rulings.clear()
 
     def _advance(self, state: State, operation: int, outcome: op.Outcome, shown: Snapshot | None) -> Violation | None:
         self.calls += 1

@@ -50,7 +50,9 @@ def _explore(
 class _Pool:
     """Starts the next process when one ends; listens to all of them."""
 
-    def __init__(self, implementation: Implementation, worlds: Sequence[SmallWorld], options: Any, progress: OnProgress | None) -> None:
+    def __init__(
+        self, implementation: Implementation, worlds: Sequence[SmallWorld], options: Any, progress: OnProgress | None
+    ) -> None:
         self.implementation, self.worlds, self.options, self.progress = implementation, worlds, options, progress
         self.context = multiprocessing.get_context("fork")
         self.news = self.context.Queue()
@@ -85,7 +87,9 @@ class _Pool:
             self.news.put((number, where))
 
         try:
-            result: Any = _explore(self.implementation, self.worlds[number], *self.options, show if self.progress else None)
+            result: Any = _explore(
+                self.implementation, self.worlds[number], *self.options, show if self.progress else None
+            )
         except BaseException as error:
             result = error
         self.news.put((number, result))
@@ -108,7 +112,9 @@ class _Pool:
         for number, process in list(self.running.items()):
             if not process.is_alive() and self.news.empty():
                 code = process.exitcode
-                self.results[number] = RuntimeError(f"the process that explored {self.worlds[number].label} died ({code})")
+                self.results[number] = RuntimeError(
+                    f"the process that explored {self.worlds[number].label} died ({code})"
+                )
                 del self.running[number]
 
     def _end(self) -> None:

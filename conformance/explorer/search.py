@@ -6,14 +6,16 @@ from array import array
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from hashlib import blake2b
 
 from kvspec.conformance.explorer.blocks import BlockNames
 from kvspec.conformance.explorer.certificate import Certificate
 from kvspec.conformance.explorer.copies import Copier, NotFaithful
 from kvspec.conformance.explorer.digest import Digests
+from kvspec.conformance.explorer.faithful import check_equal, check_replay
 from kvspec.conformance.explorer.identity import hidden_part, way_to_tell_apart
-from kvspec.conformance.explorer.judging import JudgeClass, Judging
+from kvspec.conformance.explorer.judging import QUIET, JudgeClass, Judging, Ruling
+from kvspec.conformance.explorer.node import Node
 from kvspec.conformance.explorer.watchdog import watching
 from kvspec.conformance.explorer.world import Alphabet, SmallWorld
 from kvspec.conformance.lockstep import ask
@@ -26,7 +28,8 @@ from kvspec.spec.judge import Violation
 from kvspec.spec.state import Snapshot
 
 CONTEXT = "explorer"
-CHECK_ONE_OF = 128  # how rarely a state is compared with a replay from scratch, and with an equal state
+FEW = 4096  # of the first states more are compared with states that should be equal
+CHECK_ONE_OF = 64  # states compared with a replay from scratch: the first ones, and then one of so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,39 +50,25 @@ class Progress:
     depth: int
 
 
-class Node:
-    """A state that is to be expanded: a manager in it (None if it must be replayed), and its judge's state.
-
-    `renaming` and `blocks` lead from the names that the manager knows to those of `judged`.  `number`: in the order of
-    discovery.
-    """
-
-    __slots__ = ("adapter", "blocks", "judged", "key", "number", "renaming", "shown")
-
-    def __init__(
-        self,
-        adapter: Adapter | None,
-        judged: JudgeClass,
-        renaming: int,
-        blocks: int,
-        shown: Snapshot | None,
-        number: int,
-        key: bytes,
-    ) -> None:
-        self.adapter, self.judged, self.renaming, self.blocks = adapter, judged, renaming, blocks
-        self.shown, self.number, self.key = shown, number, key
-
-
 class _Found(Exception):
     """Carries a violation out of the search."""
 
-    def __init__(self, number: int, operation: int, violation: Violation) -> None:
+    def __init__(self, number: int, operation: int, violation: Violation, quiet: list[int]) -> None:
         super().__init__(violation)
-        self.number, self.operation, self.violation = number, operation, violation
+        self.number, self.operation, self.violation, self.quiet = number, operation, violation, quiet
 
 
 class _Stopped(Exception):
     """The search was stopped; the message says why."""
+
+
+def _by_class(frontier: list[Node]) -> dict[JudgeClass, list[Node]]:
+    """The states of each class, in the order in which the classes were met; the frontier is emptied."""
+    groups: dict[JudgeClass, list[Node]] = {}
+    for node in frontier:
+        groups.setdefault(node.judged, []).append(node)
+    frontier.clear()
+    return groups
 
 
 def undeclared(declaration: Declaration) -> frozenset[str]:
@@ -103,6 +92,7 @@ class Search:
         self.copier = Copier(implementation, world.world, way)
         self.alphabet = Alphabet(world)
         root = self.copier.create()
+        self.copier.check_kind(root)
         self._observe = hasattr(root, "snapshot")
         shown = root.snapshot() if self._observe else None  # type: ignore[attr-defined]
         self.identity = way_to_tell_apart(root, shown)
@@ -117,17 +107,21 @@ class Search:
         self.counted: set[bytes] = self.visited if self._hidden is None else set()
         self.parents, self.causes = array("I"), array("H")
         self.levels: list[int] = []
-        self.kinds: Counter[str] = Counter()
+        self.expansions: Counter[tuple[tuple[str, int], ...]] = Counter()
         self.transitions = self.checked = 0
-        self._kind = [type(operation).__name__.lower() for operation in self.alphabet.operations]
+        self.quiet: list[int] = []
+        self._is_release = [type(operation) is op.Release for operation in self.alphabet.operations]
+        self.samples: dict[bytes, Node] = {}
         self.frontier = self._start(root, shown)
 
     def _start(self, root: Adapter, shown: Snapshot | None) -> list[Node]:
         judged = self.judging.start()
-        key = self._remember(root, judged, 0, 0, shown, 0, 0)
-        assert key is not None
-        self.levels.append(1)
-        return [Node(root, judged, 0, 0, shown, 0, key)]
+        node = Node(root, judged, 0, 0, shown, self.digests.key(judged, 0, 0, shown))
+        self.levels.append(0)
+        self.remember(node, 0, 0)
+        if self.copier.way == "replay":
+            node.adapter = None
+        return [node]
 
     # Running -----------------------------------------------------------------------------------------------------
 
@@ -161,75 +155,129 @@ class Search:
         certificate.states, certificate.transitions = len(self.counted), self.transitions
         certificate.levels = [size for size in self.levels if size]
         certificate.depth = len(certificate.levels) - 1
-        certificate.operations = dict(sorted(self.kinds.items()))
+        certificate.operations = self._operations()
         certificate.muted, certificate.told_apart = sorted(self.muted), self.identity
         certificate.copied, certificate.expanded = self.copier.way, len(self.visited)
         certificate.checked, certificate.seconds = self.checked, round(seconds, 3)
         certificate.seal()
 
+    def _operations(self) -> dict[str, int]:
+        kinds: Counter[str] = Counter()
+        for found, times in self.expansions.items():
+            kinds.update({kind: count * times for kind, count in found})
+        return dict(sorted(kinds.items()))
+
     def _search(self, limit_states: int | None, deadline: float | None) -> None:
         while self.frontier:
-            following: list[Node] = []
-            self.levels.append(0)
-            for place, node in enumerate(self.frontier):
-                self._expand(node, following)
-                self.frontier[place] = None  # type: ignore[call-overload]
+            self._level(limit_states, deadline)
+            gc.collect(1)
+
+    def _level(self, limit_states: int | None, deadline: float | None) -> None:
+        """Expand all states of one depth, those of one class together: then it is judged once for all of them."""
+        following: list[Node] = []
+        self.levels.append(0)
+        waiting = len(self.frontier)
+        for judged, nodes in _by_class(self.frontier).items():
+            nodes.reverse()
+            while nodes:
+                self._expand(nodes.pop(), following)
+                waiting -= 1
                 if limit_states is not None and len(self.counted) >= limit_states:
                     raise _Stopped(f"limit of {limit_states:,} states")
                 if deadline is not None and time.monotonic() > deadline:
                     raise _Stopped("time limit")
-                if self.progress and not place % 64:
-                    waiting = len(self.frontier) - place + len(following)
-                    self.progress(Progress(len(self.counted), self.transitions, waiting, len(self.levels) - 1))
-            self.frontier = following
-            gc.collect(0)
+                if self.progress and not waiting % 64:
+                    here = Progress(len(self.counted), self.transitions, waiting + len(following), len(self.levels) - 1)
+                    self.progress(here)
+            self.judging.retire(judged)
+        self.frontier = following
 
     # One state ---------------------------------------------------------------------------------------------------
 
     def _expand(self, node: Node, following: list[Node]) -> None:
-        """Perform every possible operation in this state, each on a manager of its own."""
-        copier, judged = self.copier, node.judged
+        """Perform every possible operation in this state, each on a manager of its own.
+
+        A manager that is in the same state afterwards, as after a refusal, serves for the next operation as well.  The
+        last operation is performed on the original, once it is certain that the operations on its copies left it alone.
+        """
         back = self.alphabet.renamed[self.alphabet.inverse[node.renaming]]
-        program = self._program(node.number) if copier.way == "replay" else ()
-        copied = copier.copy
-        first = node.key not in self.counted if self._hidden else True
-        for operation in judged.possible:
-            adapter = copied(node.adapter) if node.adapter is not None else copier.replay(program)
-            self._perform(node, adapter, operation, back[operation], following)
-        self.transitions += len(judged.possible)
-        for operation in judged.possible:
-            self.kinds[self._kind[operation]] += 1
-        if node.adapter is not None and self._observe and self._look(node.adapter) != node.shown:
-            raise NotFaithful(f"an operation on a copy changed the manager that was copied, after {self._spell(node.number)}")
-        if not node.number % CHECK_ONE_OF:
-            self._check_replay(node)
+        again, self.quiet = None, []
+        left = len(node.judged.possible)
+        for operation in node.judged.possible:
+            left -= 1
+            adapter = (again or self.manager_in(node)) if left else self._original(node, again)
+            actual = back[operation]
+            again = adapter if self._perform(node, adapter, operation, actual, following) else None
+            self.quiet = [*self.quiet, actual] if again else []
+        if node.counts:
+            self.transitions += len(node.judged.possible)
+            self.expansions[node.judged.kinds] += 1
+        if node.number < CHECK_ONE_OF or not node.number % CHECK_ONE_OF:
+            self.checked += check_replay(self, node)
 
-    def _perform(self, node: Node, adapter: Adapter, operation: int, actual: int, following: list[Node]) -> None:
-        judged, names = node.judged, self.names
-        outcome, shown = self._ask(adapter, self.alphabet.operations[actual])
-        answer = names.rename_outcome(outcome, node.blocks)
-        kind = type(outcome)
-        quiet = kind is op.Refused or kind is op.Failed or kind is op.Nonsense
-        if quiet and shown != node.shown:
+    def _original(self, node: Node, again: Adapter | None) -> Adapter:
+        if node.adapter is not None and self.look(node.adapter) != node.shown:
+            raise NotFaithful(f"an operation on a copy changed the original, after {self.spell(node.number)}")
+        if again is not None:
+            return again
+        return node.adapter if node.adapter is not None else self.manager_in(node)
+
+    def manager_in(self, node: Node) -> Adapter:
+        """A manager in this state, to be done with as one likes."""
+        if node.adapter is not None:
+            return self.copier.copy(node.adapter)  # type: ignore[no-any-return]
+        return self.replay(node.number)
+
+    def replay(self, number: int) -> Adapter:
+        """A fresh manager, brought into a state by its shortest program."""
+        adapter = self.copier.create()
+        for operation in self.program(number):
+            self.ask(adapter, operation)
+        return adapter
+
+    def _perform(self, node: Node, adapter: Adapter, operation: int, actual: int, following: list[Node]) -> bool:
+        """Perform and rule; true if the manager is in the same state as before.  Raises _Found."""
+        outcome, shown = self.ask(adapter, self.alphabet.operations[actual])
+        answer = self.names.rename_outcome(outcome, node.blocks)
+        same = shown == node.shown
+        if not same and type(outcome) in QUIET:
             self._inspect(node, operation, actual, answer, shown)
-        ruling = self.judging.rule(judged, operation, answer)
-        if type(ruling) is Violation:
-            raise _Found(node.number, actual, ruling)
-        after = ruling.after  # type: ignore[union-attr]
-        if quiet and after is judged and shown == node.shown and self._hidden is None:
-            return
-        renaming = self.alphabet.after[ruling.renaming][node.renaming]  # type: ignore[union-attr]
-        blocks = names.after(ruling.blocks, node.blocks)  # type: ignore[union-attr]
-        key = self._remember(adapter, after, renaming, blocks, shown, node.number, actual)
-        if key is None and self._trusts_release:
-            return
-        self._inspect(node, operation, actual, answer, shown)
-        if key is not None:
-            self.levels[-1] += 1
-            kept = None if self.copier.way == "replay" else adapter
-            following.append(Node(kept, after, renaming, blocks, shown, len(self.parents) - 1, key))
+        ruling = self.judging.rule(node.judged, operation, answer)
+        if isinstance(ruling, Violation):
+            raise _Found(node.number, actual, ruling, self.quiet)
+        if same and ruling.after is node.judged and not ruling.renaming and not ruling.blocks and not self._hidden:
+            return True
+        arrived = self.arrive(node, adapter, ruling, shown)
+        if self.remember(arrived, node.number, actual):
+            self._look_into(node, arrived, operation, actual, answer)
+            following.append(arrived)
+        elif not self._trusts_release:
+            self._inspect(node, operation, actual, answer, shown)
+        return False
 
-    def _ask(self, adapter: Adapter, operation: op.Operation) -> tuple[op.Outcome, Snapshot | None]:
+    def arrive(self, node: Node, adapter: Adapter | None, ruling: Ruling, shown: Snapshot | None) -> Node:
+        """The state that an operation in `node` leads to."""
+        renaming = self.alphabet.after[ruling.renaming][node.renaming]
+        blocks = self.names.after(ruling.blocks, node.blocks) if ruling.blocks else node.blocks
+        return Node(
+            adapter, ruling.after, renaming, blocks, shown, self.digests.key(ruling.after, renaming, blocks, shown)
+        )
+
+    def _look_into(self, node: Node, arrived: Node, operation: int, actual: int, answer: op.Outcome) -> None:
+        """What a state shows is judged once, when it is new; a release is judged in full, to name its own clauses."""
+        if self._is_release[operation] or self._broken(arrived.judged, arrived.renaming, arrived.blocks, arrived.shown):
+            self._inspect(node, operation, actual, answer, arrived.shown)
+        if self.copier.way == "replay":
+            arrived.adapter = None
+
+    def _broken(self, judged: JudgeClass, renaming: int, blocks: int, shown: Snapshot | None) -> bool:
+        if shown is None:
+            return False
+        local = self.names.rename_snapshot(shown, blocks, self.alphabet.renamings[renaming].tokens)
+        return self.judging.breaks_an_invariant(judged, renaming, local)
+
+    def ask(self, adapter: Adapter, operation: op.Operation) -> tuple[op.Outcome, Snapshot | None]:
+        """Perform an operation; the answer, and what the manager shows then."""
         self.calling = True
         outcome = ask(adapter, operation)
         try:
@@ -240,8 +288,9 @@ class Search:
         self.performed += 1
         return outcome, shown
 
-    def _look(self, adapter: Adapter) -> Snapshot | None:
-        return adapter.snapshot() if self._observe else None  # type: ignore[attr-defined]
+    def look(self, adapter: Adapter) -> Snapshot | None:
+        """What a manager shows."""
+        return adapter.snapshot() if self._observe else None  # type: ignore[attr-defined,no-any-return]
 
     def _inspect(self, node: Node, operation: int, actual: int, answer: op.Outcome, shown: Snapshot | None) -> None:
         """Judge with all that is shown, in full; raises _Found."""
@@ -250,26 +299,31 @@ class Search:
         now = self.names.rename_snapshot(shown, node.blocks, tokens)
         violation = self.judging.inspect(node.judged, operation, answer, earlier, now, node.renaming)
         if violation:
-            raise _Found(node.number, actual, violation)
+            raise _Found(node.number, actual, violation, self.quiet)
 
-    def _remember(
-        self, adapter: Adapter, judged: JudgeClass, renaming: int, blocks: int, shown: Snapshot | None, parent: int, cause: int
-    ) -> bytes | None:
-        """The key of a state, None if it was visited before."""
-        key = self.digests.key(judged, renaming, blocks, shown)
+    def remember(self, node: Node, parent: int, cause: int) -> bool:
+        """Is this state new?  Then it gets its number."""
+        key = node.key
         if self._hidden:
+            node.counts = key not in self.counted
             self.counted.add(key)
-            key += self._hidden(adapter)
+            key = blake2b(key + self._hidden(node.adapter), digest_size=16).digest()
         if key in self.visited:
-            return None
+            if key in self.samples:
+                self.checked += check_equal(self, node, key, parent, cause)
+            return False
         self.visited.add(key)
+        node.number = len(self.parents)
         self.parents.append(parent)
         self.causes.append(cause)
-        return key
+        self.levels[-1] += node.counts
+        if not key[0] % (32 if node.number < FEW else 256):
+            self.samples[key] = node.without_adapter()
+        return True
 
     # Programs ----------------------------------------------------------------------------------------------------
 
-    def _program(self, number: int) -> tuple[op.Operation, ...]:
+    def program(self, number: int) -> tuple[op.Operation, ...]:
         """The shortest program to a state."""
         steps = []
         while number:
@@ -277,27 +331,24 @@ class Search:
             number = self.parents[number]
         return tuple(reversed(steps))
 
-    def _spell(self, number: int) -> str:
-        return "; ".join(map(str, self._program(number))) or "nothing"
+    def spell(self, number: int) -> str:
+        """The same in words."""
+        return "; ".join(map(str, self.program(number))) or "nothing"
 
     def _counterexample(self, found: _Found) -> Counterexample:
-        """The program, run once more from scratch: it must break the same clause."""
-        operations = (*self._program(found.number), self.alphabet.operations[found.operation])
-        program = Program(self.world.world, operations)
-        lockstep, violation = run(self.implementation, program, self.muted)
-        if violation is None or len(lockstep.operations) != len(operations):
-            shown = "; ".join(map(str, operations))
-            raise NotFaithful(f"a copy broke {found.violation.clause} ({found.violation.because}), a fresh manager does not: {shown}")
-        return Counterexample(program, violation, CONTEXT, self.muted, shortest=True)
+        """The program, run once more from scratch, must break the same clause.
 
-    def _check_replay(self, node: Node) -> None:
-        """A manager that was copied along the way shows what a fresh one shows after the same program."""
-        if node.adapter is None or not self._observe:
-            return
-        self.checked += 1
-        fresh = self._look(self.copier.replay(self._program(node.number)))
-        if fresh != node.shown:
-            raise NotFaithful(f"a copied manager shows {node.shown}, a fresh one {fresh}, after {self._spell(node.number)}")
+        If it takes the operations that seemed to change nothing, the program is longer, and not proved the shortest.
+        """
+        path = self.program(found.number)
+        for quiet in ([], found.quiet):
+            operations = (*path, *(self.alphabet.operations[each] for each in (*quiet, found.operation)))
+            program = Program(self.world.world, operations)
+            lockstep, violation = run(self.implementation, program, self.muted)
+            if violation is not None and len(lockstep.operations) == len(operations):
+                return Counterexample(program, violation, CONTEXT, self.muted, shortest=not quiet)
+        said = f"a copy broke {found.violation.clause} ({found.violation.because})"
+        raise NotFaithful(f"{said}, a fresh manager does not: {'; '.join(map(str, operations))}")
 
 
 def explore(

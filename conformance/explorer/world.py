@@ -4,6 +4,7 @@ Every program over the alphabet is explored.  Names of sequences and numbers of 
 sequences and tokens in its own way (`Renaming`); block numbers are not, a manager may depend on them.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from itertools import permutations, product
 
 from kvspec.spec import operations as op
 from kvspec.spec.judge import illegal
-from kvspec.spec.state import State, World
+from kvspec.spec.state import EMPTY, Prefixes, State, World
 
 NAMES = ("A", "B", "C", "D")
 NO_LIMIT = 1 << 20
@@ -63,6 +64,15 @@ class Renaming:
     tokens: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """The numbers of the operations that may be asked for, how many there are of each kind, which release again."""
+
+    operations: list[int]
+    kinds: tuple[tuple[str, int], ...]
+    second_releases: frozenset[int]
+
+
 class Alphabet:
     """All operations of a small world, numbered, and what becomes of each under a renaming.
 
@@ -73,6 +83,9 @@ class Alphabet:
     def __init__(self, world: SmallWorld) -> None:
         self.world = world
         self.names = NAMES[: world.sequences]
+        self.nothing = (EMPTY,) * world.block_size
+        self._spelled: dict[int, tuple[str, tuple[int, ...], tuple[int, ...]]] = {}
+        self._known: dict[object, Possible] = {}
         self.operations: list[op.Operation] = list(self._all())
         self.number = {operation: index for index, operation in enumerate(self.operations)}
         orders = product(permutations(range(world.sequences)), permutations(range(world.tokens)))
@@ -81,6 +94,18 @@ class Alphabet:
         self.renamed = [[self.number[self._rename(r, each)] for each in self.operations] for r in self.renamings]
         self.after = [[self._place[_compose(q, r)] for r in self.renamings] for q in self.renamings]
         self.inverse = [row.index(0) for row in zip(*self.after, strict=True)]
+
+    def spell(self, prefixes: Prefixes, prefix: int) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+        """Namespace and tokens of a prefix, and the prefixes that end at each token of its last block."""
+        found = self._spelled.get(prefix)
+        if found is None:
+            chain, each = [], prefix
+            while prefixes.parents[each] != EMPTY:
+                chain.append(each)
+                each = prefixes.parents[each]
+            last = tuple(reversed(chain[: self.world.block_size]))
+            found = self._spelled[prefix] = (str(prefixes.tokens[each]), prefixes.spell(prefix), last)
+        return found
 
     def place(self, names: tuple[int, ...], tokens: tuple[int, ...]) -> int:
         """The number of a renaming."""
@@ -120,10 +145,21 @@ class Alphabet:
         """The name that stands for `name`."""
         return self.names[renaming.names[self.names.index(name)]]
 
-    def possible(self, state: State) -> list[int]:
-        """The numbers of the operations that a scheduler may ask for in `state`, names that are not live up to symmetry."""
-        wanted = list(self._possible(state))
-        return [self.number[operation] for operation in wanted if not illegal(state, operation)]
+    def possible(self, state: State) -> Possible:
+        """What a scheduler may ask for in `state`; of the names that are not live one serves for all."""
+        looks = tuple([(name, len(s.tokens), s.computed, s.reserved, s.unread) for name, s in state.sequences.items()])
+        key = (looks, tuple(state.released))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._possible_anew(state)
+        return found
+
+    def _possible_anew(self, state: State) -> Possible:
+        legal = [operation for operation in self._possible(state) if not illegal(state, operation)]
+        kinds = Counter(type(operation).__name__.lower() for operation in legal)
+        again = [each for each in legal if isinstance(each, op.Release) and each.sequence not in state.sequences]
+        numbers = [self.number[operation] for operation in legal]
+        return Possible(numbers, tuple(sorted(kinds.items())), frozenset(self.number[each] for each in again))
 
     def _possible(self, state: State) -> Iterator[op.Operation]:
         yield from self._commits(state)
