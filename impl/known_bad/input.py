@@ -56,12 +56,15 @@ class RepeatedAdmissionAsserts(Counted):
         super().check_admission(sequence, tokens)
 
 
-@known_bad("unknown-release-accepted", "UNKNOWN", "input", "SGLang #17797", "nanovllm-voxcpm 50cd51d", context="robust")
-class UnknownReleaseAccepted(Counted):
-    """The release of a sequence that never was is taken for a release."""
+@known_bad(
+    "unknown-release-drops-block", "UNKNOWN", "input", "SGLang #17797", "nanovllm-voxcpm 50cd51d", context="robust"
+)
+class UnknownReleaseDropsBlock(Counted):
+    """The release of a sequence that never was gives back the first block, as if it had held it."""
 
     def release(self, sequence: str, cause: str) -> op.Outcome:
-        self.gone.add(sequence)
+        if sequence not in self.live and sequence not in self.gone:
+            self.live[sequence] = Live([], table=[0])
         return super().release(sequence, cause)
 
 
