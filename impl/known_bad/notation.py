@@ -21,7 +21,7 @@ class Example:
 
 
 def read(text: str) -> Example:
-    """The program that `text` stands for.  Raises ValueError or KeyError if it is not one."""
+    """The program that `text` stands for.  Raises ValueError if it is not one."""
     head, _, body = text.partition(":")
     size, *weak = head.split()
     blocks, block_size = map(int, size.split("x"))
@@ -39,8 +39,11 @@ def _operation(words: list[str]) -> op.Operation:
         return op.Release(names[0], op.Cause(names[1] if len(names) > 1 else "finished"))
     if verb == "commit":
         return op.Commit(tuple(names))
-    makers = {"reserve": op.Reserve, "append": op.Append}
-    return makers[verb](names[0], int(names[1]))
+    if verb == "reserve":
+        return op.Reserve(names[0], int(names[1]))
+    if verb == "append":
+        return op.Append(names[0], int(names[1]))
+    raise ValueError(f"{verb} is none of the five operations")
 
 
 def write(world: World, operations: tuple[op.Operation, ...]) -> str:

@@ -56,7 +56,7 @@ class Early(Late):
         seq.num_cached_tokens = len(hit) * self.block_size
 
     def can_append(self, seq: Any) -> bool:
-        return len(self.free_block_ids) >= seq.num_blocks - len(seq.block_table)
+        return len(self.free_block_ids) + len(seq.block_table) >= int(seq.num_blocks)
 
     def may_append(self, seq: Any) -> None:
         if len(seq.block_table) < seq.num_blocks:
@@ -100,7 +100,7 @@ class Layout(Early):
         size = self.block_size
         return used * size, (len(hit) - used) * size, len(seq) - len(hit) * size
 
-    def can_allocate(self, num_tokens: int) -> bool:
+    def can_allocate(self, num_tokens: int) -> bool:  # type: ignore[override]
         return len(self.free_block_ids) >= self.blocks_for(num_tokens)
 
     def blocks_for(self, num_tokens: int) -> int:
