@@ -258,8 +258,9 @@ def _read(state: State, name: str, sequence: SequenceState, count: int) -> None:
 
 def _being_computed(state: State, reader: str, block: int, offset: int) -> bool:
     """Does another sequence hold this slot for a token that it has not computed yet (and does not compute only again)?"""
-    for owner in state.ledger.owners[block] - {reader}:
-        entry = state.ledger.position[owner][block]
+    for owner, entry in state.ledger.owners[block]:
+        if owner == reader:
+            continue
         again = entry < state.ledger.computed[owner] and state.declaration.publish is not Publish.RESERVE
         if state.sequences[owner].computed <= entry * state.world.block_size + offset and not again:
             return True
@@ -314,11 +315,10 @@ def _write(state: State, name: str, sequence: SequenceState) -> None:
 
 
 def _check_clobber(state: State, writer: str, written: int, block: int, offset: int) -> None:
-    for owner in state.ledger.owners[block] - {writer}:
-        reader = state.sequences[owner]
-        position = state.ledger.position[owner][block] * state.world.block_size + offset
+    for owner, entry in state.ledger.owners[block]:
+        reader, position = state.sequences[owner], entry * state.world.block_size + offset
         # NO-CLOBBER: slots of computed tokens of a live sequence are never overwritten
-        if position < reader.computed and reader.prefixes[position] != written:
+        if owner != writer and position < reader.computed and reader.prefixes[position] != written:
             because = f"{writer} overwrites the K/V of position {position} of {owner}, which is still live"
             breach(state, "NO-CLOBBER", because, sequence=owner, position=position, block=block)
 
@@ -468,8 +468,8 @@ def _holds_other(state: State, name: str, entry: int, block: int) -> bool:
 def _share(state: State, name: str, block: int) -> None:
     """A hit on the first slots of a block: the sequence holds it, too, and is going to write the slots behind them."""
     ledger, entry = state.ledger, state.ledger.length[name]
-    ledger.owners[block].add(name)
-    ledger.position[name][block], ledger.table[name][entry], ledger.length[name] = entry, block, entry + 1
+    ledger.owners[block].add((name, entry))
+    ledger.table[name][entry], ledger.length[name] = block, entry + 1
     ledger.references[block], ledger.used[block] = ledger.references[block] + 1, True
     state.freed.pop(block, None)
     _uncopy(state, ledger.hash[block], block)

@@ -72,7 +72,7 @@ class Ledger:
     def __init__(self) -> None:
         self.references, self.length, self.computed = Numbers(), Numbers(), Numbers()
         self.hash, self.content, self.identity, self.index = Names(), Names(), Names(), Names()
-        self.used, self.owners, self.position, self.table = Flags(), Sets(), Rows(), Rows()
+        self.used, self.owners, self.table = Flags(), Sets(), Rows()
 
     def apply(self, step: Step) -> None:
         """Perform the assignments of a step."""
@@ -84,7 +84,7 @@ class Ledger:
 
     def forget(self, sequence: str) -> None:
         """Drop what is left of a sequence whose table is empty, so that memory follows live state only."""
-        for field in (self.position, self.table, self.length, self.computed):
+        for field in (self.table, self.length, self.computed):
             field.pop(sequence, None)
 
     def copy(self) -> "Ledger":
@@ -98,8 +98,7 @@ class Ledger:
         other.hash, other.content = Names(self.hash), Names(self.content)
         other.identity, other.index = Names(self.identity), Names(self.index)
         other.used = Flags(self.used)
-        other.owners = Sets([(block, Members(names)) for block, names in self.owners.items()])
-        other.position = Rows([(sequence, Names(row)) for sequence, row in self.position.items()])
+        other.owners = Sets([(block, Members(entries)) for block, entries in self.owners.items()])
         other.table = Rows([(sequence, Names(row)) for sequence, row in self.table.items()])
         return other
 

@@ -12,12 +12,12 @@ it has two readings.  With ``ledger.Concrete`` it is plain Python and the judge 
 
 The state ``z`` is a set of total maps; NONE stands for "no block", "no hash":
 
-    references[b], used[b]    reference count, in use?        index[h]     the block that key h names
-    hash[b], content[b]       key and last block of tokens    owners[b][o] does o hold b?     position[o][b]  where?
-    identity[b]               the whole prefix in the block   table[o][t]  block table        length[o]  its length
-                                                              computed[o]  leading table entries that are computed
+    references[b], used[b]    reference count, in use?        index[h]         the block that key h names
+    hash[b], content[b]       key and last block of tokens    owners[b][o, t]  does entry t of o name b?
+    identity[b]               the whole prefix in the block   table[o][t]      block table
+    length[o]                 its length                      computed[o]      leading table entries that are computed
 
-``content``, ``identity``, ``owners`` and ``position`` are bookkeeping of the specification: a manager need not have them.
+``content``, ``identity`` and ``owners`` are bookkeeping of the specification: a manager need not have them.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,6 @@ FIELDS = (
     "identity",
     "index",
     "owners",
-    "position",
     "table",
     "length",
     "computed",
@@ -71,8 +70,7 @@ def take(logic: Any, z: Any, o: Any, b: Any) -> Step:
             ("hash", (b,), logic.integer(NONE)),
             ("content", (b,), logic.integer(NONE)),
             ("identity", (b,), logic.nothing),
-            ("owners", (b, o), logic.true),
-            ("position", (o, b), t),
+            ("owners", (b, (o, t)), logic.true),
             ("table", (o, t), b),
             ("length", (o,), t + 1),
         ),
@@ -93,8 +91,7 @@ def claim(logic: Any, z: Any, o: Any, b: Any) -> Step:
             ("references", (b,), z.references[b] + 1),
             ("used", (b,), logic.true),
             ("index", (key,), b),
-            ("owners", (b, o), logic.true),
-            ("position", (o, b), t),
+            ("owners", (b, (o, t)), logic.true),
             ("table", (o, t), b),
             ("length", (o,), t + 1),
             ("computed", (o,), t + 1),
@@ -132,7 +129,7 @@ def pop(logic: Any, z: Any, o: Any) -> Step:
         assigns=(
             ("references", (b,), left),
             ("used", (b,), logic.all(z.used[b], left != 0)),
-            ("owners", (b, o), logic.false),
+            ("owners", (b, (o, t)), logic.false),
             ("length", (o,), t),
             ("computed", (o,), logic.choose(z.computed[o] > t, t, z.computed[o])),
         ),
@@ -174,24 +171,18 @@ INVARIANTS: dict[str, Invariant] = {
     ),
     "REFCOUNT": Invariant(
         "b",
-        "the reference count is the number of sequences that hold the block",
+        "the reference count is the number of table entries that name the block",
         lambda L, z, b: L.implies(L.is_block(b), z.references[b] == L.count(z.owners[b])),
     ),
     "OWNER-HOLDS": Invariant(
-        "sb",
-        "an owner of a block has it in its table, at the noted position",
-        lambda L, z, s, b: L.implies(
-            z.owners[b][s],
-            L.all(0 <= z.position[s][b], z.position[s][b] < z.length[s], z.table[s][z.position[s][b]] == b),
-        ),
+        "stb",
+        "an owner of a block is a table entry that names it",
+        lambda L, z, s, t, b: L.implies(z.owners[b][s, t], L.all(0 <= t, t < z.length[s], z.table[s][t] == b)),
     ),
     "HOLDER-OWNS": Invariant(
         "st",
-        "each table entry is owned, at one position: no block twice in a table",
-        lambda L, z, s, t: L.implies(
-            L.all(0 <= t, t < z.length[s]),
-            L.all(z.owners[z.table[s][t]][s], z.position[s][z.table[s][t]] == t),
-        ),
+        "each table entry is an owner of the block that it names",
+        lambda L, z, s, t: L.implies(L.all(0 <= t, t < z.length[s]), z.owners[z.table[s][t]][s, t]),
     ),
     "INDEX-MATCH": Invariant(
         "h",

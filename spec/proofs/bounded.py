@@ -43,6 +43,8 @@ class Cells:
         self.cells = list(cells)
 
     def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, tuple):
+            return self[key[0]][key[1]]
         if z3.is_int_value(key):
             return self.cells[min(max(key.as_long(), 0), len(self.cells) - 1)]
         found = self.cells[-1]
@@ -52,6 +54,8 @@ class Cells:
 
     def set(self, keys: tuple[Any, ...], value: Any) -> "Cells":
         """The map that differs at `keys` only."""
+        if isinstance(keys[0], tuple):
+            return self.set(keys[0], value)
         return Cells(
             [
                 _choose(keys[0] == number, cell.set(keys[1:], value) if keys[1:] else value, cell)
@@ -78,9 +82,9 @@ class BoundedTerms(Terms):
         super().__init__(lambda o, t: self.prompts[o][t])
 
     @staticmethod
-    def count(group: Cells) -> Any:
-        """How many sequences hold the block, added up."""
-        return z3.Sum([z3.If(cell, 1, 0) for cell in group.cells])
+    def count(owners: Cells) -> Any:
+        """How many table entries name the block, added up."""
+        return z3.Sum([z3.If(cell, 1, 0) for row in owners.cells for cell in row.cells])
 
     def is_block(self, block: Any) -> Any:
         """Is this a block of the pool?"""
@@ -95,13 +99,12 @@ def some_ledger(bounds: Bounds) -> Ledger:
     """A ledger of the given size of which nothing is known."""
     blocks, entries = bounds.blocks + 1, bounds.entries + 1
     sizes = dict.fromkeys(FIELDS, (blocks,)) | {
-        "owners": (blocks, bounds.sequences),
-        "position": (bounds.sequences, blocks),
+        "owners": (blocks, bounds.sequences, entries),
         "table": (bounds.sequences, entries),
         "length": (bounds.sequences,),
         "computed": (bounds.sequences,),
     }
-    sorts = SORTS | {"owners": BOOL, "position": INT, "table": INT}
+    sorts = SORTS | {"owners": BOOL, "table": INT}
     maps = {name: _unknown(name, sizes[name], sorts[name]) for name in FIELDS if name != "index"}
     return Ledger(index=Map(z3.Array("index", INT, INT)), **maps)
 

@@ -97,9 +97,10 @@ def _empty_ledger(bounds: Bounds) -> Ledger:
     start = dict.fromkeys(FIELDS, none) | dict.fromkeys(("references", "length", "computed"), zero)
     start |= {"used": false, "identity": PREFIX.nothing}
     maps: dict[str, Any] = {name: Cells([start[name]] * (bounds.blocks + 1)) for name in FIELDS}
-    maps |= {"owners": Cells([Cells([false] * bounds.sequences)] * (bounds.blocks + 1)), "index": Map(z3.K(INT, none))}
-    maps |= {"position": Cells([maps["hash"]] * bounds.sequences)}
-    maps |= {"table": Cells([Cells([none] * (bounds.entries + 1))] * bounds.sequences)}
+    entries = bounds.entries + 1
+    nobody = Cells([Cells([false] * entries)] * bounds.sequences)
+    maps |= {"owners": Cells([nobody] * (bounds.blocks + 1)), "index": Map(z3.K(INT, none))}
+    maps |= {"table": Cells([Cells([none] * entries)] * bounds.sequences)}
     return Ledger(**maps)
 
 

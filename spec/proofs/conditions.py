@@ -14,10 +14,10 @@ import z3
 from .. import steps
 from ..steps import NONE, Invariant, Step
 from .terms import (
-    FINITE_SETS,
     HASHING,
     INJECTIVE,
     INT,
+    OWNERS,
     PREFIX,
     Ledger,
     Map,
@@ -71,7 +71,7 @@ TRIGGERS: dict[str, Callable[..., tuple[Any, ...]]] = {
     "RANGE": lambda z, s, t: (z.table[s][t],),
     "PARTITION": lambda z, b: (z.references[b], z.used[b]),
     "REFCOUNT": lambda z, b: (z.references[b], z.owners[b].term),
-    "OWNER-HOLDS": lambda z, s, b: (z.owners[b][s],),
+    "OWNER-HOLDS": lambda z, s, t, b: (z.owners[b][s, t],),
     "HOLDER-OWNS": lambda z, s, t: (z.table[s][t],),
     "INDEX-MATCH": lambda z, h: (z.index[h],),
     "INDEX-CHAIN": lambda z, b: (z.hash[b],),
@@ -91,7 +91,7 @@ ENSURED = (
 )
 
 ARGUMENTS = {"o": z3.Int("o"), "b": z3.Int("b")}
-BASIS = (*FINITE_SETS.values(), *HASHING.values())
+BASIS = (*OWNERS.facts.values(), *HASHING.values())
 
 
 def everywhere(text: Text, slug: str, z: Ledger, logic: Terms, triggered: bool) -> Any:
@@ -180,7 +180,6 @@ def forget_conditions(text: Text) -> Iterator[Condition]:
     z, o = any_ledger(), ARGUMENTS["o"]
     row, row_is_empty = constantly("empty_row", z3.IntVal(NONE))
     after = z.but(
-        position=Map(z3.Store(z.position.term, o, row)),
         table=Map(z3.Store(z.table.term, o, row)),
         length=z.length.set((o,), z3.IntVal(0)),
         computed=z.computed.set((o,), z3.IntVal(0)),

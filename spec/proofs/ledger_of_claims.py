@@ -80,7 +80,6 @@ CLAIMS: dict[str, Claim] = {
         ALL_SIZES,
         "if the blocks needed, less the hits in use, are free, then every take of an admission is possible",
         ("with enough room every take is possible", *_each("the number of free blocks after {}")),
-        assumption=RIGHT_HITS,
     ),
     "NO-MEANS-NO": Claim(
         ALL_SIZES,
@@ -94,12 +93,7 @@ CLAIMS: dict[str, Claim] = {
         ),
         RIGHT_HITS,
     ),
-    "FRESH": Claim(
-        ALL_SIZES,
-        "a block that is taken had no reference",
-        ("take ensures FRESH", *_kept("PARTITION")),
-        assumption=RIGHT_HITS,
-    ),
+    "FRESH": Claim(ALL_SIZES, "a block that is taken had no reference", ("take ensures FRESH", *_kept("PARTITION"))),
     "COVERS": Claim(
         ALL_SIZES,
         "tokens divided by the block size, rounded up, is neither too few nor too many blocks, block size 1 included",
@@ -112,25 +106,18 @@ CLAIMS: dict[str, Claim] = {
         ALL_SIZES,
         "room is known before the first step, so a refusal is no step at all; claims that were made can be taken back",
         ("a claim taken back leaves every block and every length as it was",),
-        RIGHT_HITS,
     ),
     "RELEASE": Claim(
         ALL_SIZES,
         "pop drops one reference, and there was one",
         ("pop ensures RELEASE", "pop keeps REFCOUNT", "pop keeps PARTITION"),
-        assumption=RIGHT_HITS,
     ),
     "NO-LEAK": Claim(
-        ALL_SIZES,
-        "with all tables empty every block is free",
-        ("with all tables empty every block is free",),
-        assumption=RIGHT_HITS,
+        ALL_SIZES, "with all tables empty every block is free", ("with all tables empty every block is free",)
     ),
-    "PARTITION": Claim(
-        ALL_SIZES, "a block is in use exactly if somebody refers to it", _kept("PARTITION"), assumption=RIGHT_HITS
-    ),
+    "PARTITION": Claim(ALL_SIZES, "a block is in use exactly if somebody refers to it", _kept("PARTITION")),
     "REFCOUNT": Claim(
-        ALL_SIZES, "a reference count is the number of sequences that hold the block", _kept("REFCOUNT"), RIGHT_HITS
+        ALL_SIZES, "a reference count is the number of table entries that name the block", _kept("REFCOUNT")
     ),
     "CONTENT": Claim(
         ALL_SIZES,
@@ -139,10 +126,7 @@ CLAIMS: dict[str, Claim] = {
         RIGHT_HITS,
     ),
     "COMPUTED": Claim(
-        ALL_SIZES,
-        "a block that is hit is not waiting to be computed",
-        ("a block that is hit is no uncomputed entry",),
-        assumption=RIGHT_HITS,
+        ALL_SIZES, "a block that is hit is not waiting to be computed", ("a block that is hit is no uncomputed entry",)
     ),
     "NO-CLOBBER": Claim(
         ALL_SIZES,
@@ -169,25 +153,19 @@ CLAIMS: dict[str, Claim] = {
             "one block more, which one key names",
             "the index has at most one entry a block",
         ),
-        assumption=RIGHT_HITS,
     ),
     "INDEX-MATCH": Claim(
         ALL_SIZES,
         "an entry names a block whose stored hash is the key, and 'no hash' is no key",
         ("what the index names under a key has that key", *_kept("INDEX-MATCH")),
-        assumption=RIGHT_HITS,
     ),
     "INDEX-TOKENS": Claim(
-        ALL_SIZES,
-        "the tokens stored with a hash are the last block of the prefix in it",
-        _kept("INDEX-CHAIN"),
-        assumption=RIGHT_HITS,
+        ALL_SIZES, "the tokens stored with a hash are the last block of the prefix in it", _kept("INDEX-CHAIN")
     ),
     "INDEX-CHAIN": Claim(
         ALL_SIZES,
         "a stored hash is the chain hash of the whole prefix in the block",
         ("register ensures INDEX-CHAIN", *_kept("INDEX-CHAIN")),
-        assumption=RIGHT_HITS,
     ),
     "NO-LOST-HIT": Claim(
         BOUNDED,
@@ -236,19 +214,19 @@ found; *tested*, some cases.
 
 - z3, and cvc5 where it is installed, which is given the same SMT-LIB text and must agree on every condition proved for
   all sizes. `kvspec prove --export FOLDER` writes that text for a solver of your own.
-- Nine facts about finite sets of sequences (`proofs/terms.py`, `FINITE_SETS`): a size is not negative, a set with a
+- Nine facts about finite sets (`proofs/terms.py`, `FiniteSets`): a size is not negative, a set with a
   member is not empty and the reverse, a set of one has one member, putting in and dropping change the size by one. For
   fixed sizes the conditions are proved again with the counts added up, without these facts.
 - Induction, done by hand: each condition says that one step keeps what held before; that therefore every reachable
   state has it is not said to the solver.
 - The reading of operations as micro-steps (`judge.py`), Python, and the adapter that says what a manager did.
-- Where the table says so: that different prefixes have different chain hashes. After one wrong hit a table may hold a
-  block twice or share what is not equal, so nearly all that is proved by induction rests on that, although only `claim`
-  needs it by itself. No hash of 64 bits keeps it for certain: by chance, two of a million prefixes share a key about
-  once in 37 million such sets, and xxh64 is not made to withstand somebody who looks for a collision. Comparing the
-  block's own tokens does not help: the solver finds a program of three prompts and a hash with a single collision after
-  which a hit returns another prefix, and the bundled manager fails on it. Comparing the prefix before the block, too,
-  does help (the *repaired hit rule*): with it every condition is proved under any hash.
+- Where the table says so: that different prefixes have different chain hashes. Reference counts, the pool and the
+  index are right under any hash; what a hit holds is not. No hash of 64 bits keeps the assumption for certain: by
+  chance, two of a million prefixes share a key about once in 37 million such sets, and xxh64 is not made to withstand
+  somebody who looks for a collision. Comparing the block's own tokens does not help: the solver finds a program of three
+  prompts and a hash with a single collision after which a hit returns another prefix, and the bundled manager fails on
+  it. Comparing the prefix before the block, too, does help (the *repaired hit rule*): with it every condition is proved
+  under any hash.
 
 **Why the proofs are not empty.** Each step is shown to be possible in every interesting case. Each invariant is taken
 out in turn, and something else then has no proof (`kvspec prove --without SLUG` turns red). Wrong texts are planted,
@@ -263,6 +241,8 @@ do for fixed sizes is shown, and a plain falsehood does not follow from them.
 - That every intact prefix is found, by any manager; in which order blocks are recycled; that bad requests are rejected.
 - What happens inside a block that is not full: steps speak of whole blocks, the judge's shadow KV memory of each token.
   So computing the last token of a fully cached prompt again in place (`FullHit.LAST_TOKEN`) is judged, not proved.
+- A hit on the first slots of a block whose other slots the sequence then writes itself: the judge follows it with a
+  move of its own (`judge._share`), which is none of the four steps.
 - Hits within a step and publishing before the forward pass (`same_step_hit`, `Publish.RESERVE`): `register` then stands
   for a promise that the judge checks when the step ends.
 - Anything about time, threads, or the GPU.

@@ -1,11 +1,11 @@
 """The symbolic reading of ``steps``: the same text over SMT terms, for all numbers of blocks, sequences and entries.
 
-Blocks, sequences, table indices, keys and the content of a block are integers.  A prefix is a list of contents.  A
-*group* is a finite set of integers: a sort of its own with `member`, `put`, `drop` and `size`, so that ``FINITE_SETS``
-states facts about finite sets only and has an intended model.
+Blocks, sequences, table indices, keys and the content of a block are integers.  A prefix is a list of contents.  Finite
+sets (of the table entries that name a block; of numbers) are sorts of their own, with `member`, `put`, `drop` and `size`,
+so that their facts are about finite sets only and have an intended model.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import z3
@@ -17,14 +17,9 @@ _prefix = z3.Datatype("Prefix")
 _prefix.declare("nothing")
 _prefix.declare("extend", ("before", _prefix), ("last", INT))
 PREFIX = _prefix.create()
-GROUP = z3.DeclareSort("Group")
-
-member = z3.Function("member", GROUP, INT, BOOL)
-put = z3.Function("put", GROUP, INT, GROUP)
-drop = z3.Function("drop", GROUP, INT, GROUP)
-size = z3.Function("size", GROUP, INT)
-some = z3.Function("some", GROUP, INT)
-nobody = z3.Const("nobody", GROUP)
+_place = z3.Datatype("Place")
+_place.declare("place", ("holder", INT), ("entry", INT))
+PLACE = _place.create()
 
 hash_of = z3.Function("hash_of", PREFIX, INT)
 chain = z3.Function("chain", INT, INT, INT)
@@ -39,36 +34,46 @@ def for_all(variables: list[Any], body: Any, *triggers: Any) -> Any:
     return z3.ForAll(variables, body, patterns=list(triggers)) if triggers else z3.ForAll(variables, body)
 
 
-_g = z3.Const("g", GROUP)
-_x, _y, _s, _t = z3.Ints("x y s t")
-_p = z3.Const("p", PREFIX)
-_both = z3.MultiPattern
+class FiniteSets:
+    """The finite sets of one kind of things: what can be asked of them, and the nine facts that are taken for granted."""
 
-FINITE_SETS: dict[str, Any] = {
-    "a size is not negative": for_all([_g], size(_g) >= 0, size(_g)),
-    "a set with a member is not empty": for_all(
-        [_g, _x], z3.Implies(member(_g, _x), size(_g) >= 1), _both(size(_g), member(_g, _x))
-    ),
-    "a set that is not empty has a member": for_all([_g], z3.Implies(size(_g) >= 1, member(_g, some(_g))), size(_g)),
-    "a set of one has one member": for_all(
-        [_g, _x, _y],
-        z3.Implies(z3.And(member(_g, _x), member(_g, _y), size(_g) == 1), _x == _y),
-        _both(size(_g), member(_g, _x), member(_g, _y)),
-    ),
-    "putting in adds one": for_all(
-        [_g, _x], size(put(_g, _x)) == z3.If(member(_g, _x), size(_g), size(_g) + 1), put(_g, _x)
-    ),
-    "dropping takes one away": for_all(
-        [_g, _x], size(drop(_g, _x)) == z3.If(member(_g, _x), size(_g) - 1, size(_g)), drop(_g, _x)
-    ),
-    "members after putting in": for_all(
-        [_g, _x, _y], member(put(_g, _x), _y) == z3.Or(_x == _y, member(_g, _y)), member(put(_g, _x), _y)
-    ),
-    "members after dropping": for_all(
-        [_g, _x, _y], member(drop(_g, _x), _y) == z3.And(_x != _y, member(_g, _y)), member(drop(_g, _x), _y)
-    ),
-    "the empty set": z3.And(size(nobody) == 0, for_all([_x], z3.Not(member(nobody, _x)), member(nobody, _x))),
-}
+    def __init__(self, name: str, thing: Any) -> None:
+        self.sort = sort = z3.DeclareSort(name)
+        self.member = z3.Function(f"{name}_member", sort, thing, BOOL)
+        self.put, self.drop = (z3.Function(f"{name}_{verb}", sort, thing, sort) for verb in ("put", "drop"))
+        self.size, self.some = z3.Function(f"{name}_size", sort, INT), z3.Function(f"{name}_some", sort, thing)
+        self.empty = z3.Const(f"{name}_empty", sort)
+        self.facts = dict(self._facts(z3.Const("g", sort), *z3.Consts("x y", thing)))
+
+    def _facts(self, g: Any, x: Any, y: Any) -> Iterator[tuple[str, Any]]:
+        member, size, some = self.member, self.size, self.some
+        yield "a size is not negative", for_all([g], size(g) >= 0, size(g))
+        inhabited = z3.Implies(member(g, x), size(g) >= 1)
+        yield "a set with a member is not empty", for_all([g, x], inhabited, _both(size(g), member(g, x)))
+        found = z3.Implies(size(g) >= 1, member(g, some(g)))
+        yield "a set that is not empty has a member", for_all([g], found, size(g))
+        alone = z3.Implies(z3.And(member(g, x), member(g, y), size(g) == 1), x == y)
+        yield "a set of one has one member", for_all([g, x, y], alone, _both(size(g), member(g, x), member(g, y)))
+        yield from self._changes(g, x, y)
+        nothing = for_all([x], z3.Not(member(self.empty, x)), member(self.empty, x))
+        yield "the empty set", z3.And(size(self.empty) == 0, nothing)
+
+    def _changes(self, g: Any, x: Any, y: Any) -> Iterator[tuple[str, Any]]:
+        member, size, put, drop = self.member, self.size, self.put(g, x), self.drop(g, x)
+        more, fewer = z3.If(member(g, x), size(g), size(g) + 1), z3.If(member(g, x), size(g) - 1, size(g))
+        yield "putting in adds one", for_all([g, x], size(put) == more, put)
+        yield "dropping takes one away", for_all([g, x], size(drop) == fewer, drop)
+        grown, shrunk = z3.Or(x == y, member(g, y)), z3.And(x != y, member(g, y))
+        yield "members after putting in", for_all([g, x, y], member(put, y) == grown, member(put, y))
+        yield "members after dropping", for_all([g, x, y], member(drop, y) == shrunk, member(drop, y))
+
+
+_both = z3.MultiPattern
+OWNERS = FiniteSets("Owners", PLACE)
+NUMBERS = FiniteSets("Numbers", INT)
+
+_s, _t = z3.Ints("s t")
+_p = z3.Const("p", PREFIX)
 
 
 def well_formed(prompts: Callable[..., Any] = prompt) -> Any:
@@ -89,40 +94,40 @@ INJECTIVE = for_all([_p], unhash(hash_of(_p)) == _p, hash_of(_p))
 
 
 class Map:
-    """An array, or an array of arrays or groups, read with brackets."""
+    """An array, or an array of arrays or sets, read with brackets."""
 
     def __init__(self, term: Any) -> None:
         self.term = term
 
     def __getitem__(self, key: Any) -> Any:
         found = self.term[key]
-        return Map(found) if z3.is_array(found) else Group(found) if found.sort() == GROUP else found
+        return Map(found) if z3.is_array(found) else Owners(found) if found.sort() == OWNERS.sort else found
 
     def set(self, keys: tuple[Any, ...], value: Any) -> "Map":
         """The map that differs at `keys` only."""
         return Map(z3.Store(self.term, keys[0], self[keys[0]].set(keys[1:], value).term if keys[1:] else value))
 
 
-class Group:
-    """A group, read with brackets like a map to truth values."""
+class Owners:
+    """The table entries that name a block, read with brackets like a map from (sequence, entry) to truth values."""
 
     def __init__(self, term: Any) -> None:
         self.term = term
 
-    def __getitem__(self, name: Any) -> Any:
-        return member(self.term, name)
+    def __getitem__(self, place: tuple[Any, Any]) -> Any:
+        return OWNERS.member(self.term, PLACE.place(*place))
 
-    def set(self, keys: tuple[Any, ...], value: Any) -> "Group":
-        """The group with `keys[0]` put in or dropped; the text only ever says which."""
-        return Group(put(self.term, keys[0]) if z3.is_true(value) else drop(self.term, keys[0]))
+    def set(self, keys: tuple[tuple[Any, Any]], value: Any) -> "Owners":
+        """With one entry put in or dropped; the text only ever says which."""
+        change = OWNERS.put if z3.is_true(value) else OWNERS.drop
+        return Owners(change(self.term, PLACE.place(*keys[0])))
 
 
 _ROW = z3.ArraySort(INT, INT)
 SORTS = dict.fromkeys(FIELDS, INT) | {
     "used": BOOL,
     "identity": PREFIX,
-    "owners": GROUP,
-    "position": _ROW,
+    "owners": OWNERS.sort,
     "table": _ROW,
 }
 
@@ -160,7 +165,7 @@ def first_ledger() -> tuple[Ledger, tuple[Any, ...]]:
     """The ledger before the first operation, nothing in use and nothing stored; and the statements that it is so."""
     row, row_is_empty = constantly("empty_row", z3.IntVal(NONE))
     start = dict.fromkeys(FIELDS, z3.IntVal(NONE)) | dict.fromkeys(("references", "length", "computed"), z3.IntVal(0))
-    start |= {"used": z3.BoolVal(False), "identity": PREFIX.nothing, "owners": nobody, "position": row, "table": row}
+    start |= {"used": z3.BoolVal(False), "identity": PREFIX.nothing, "owners": OWNERS.empty, "table": row}
     maps = {name: constantly(name, start[name]) for name in FIELDS}
     return Ledger(**{name: Map(array) for name, (array, _) in maps.items()}), (
         row_is_empty,
@@ -180,9 +185,9 @@ class Terms:
         self.prompt = prompts
 
     @staticmethod
-    def count(group: Group) -> Any:
-        """How many sequences hold the block."""
-        return size(group.term)
+    def count(owners: Owners) -> Any:
+        """How many table entries name the block."""
+        return OWNERS.size(owners.term)
 
     @staticmethod
     def is_block(block: Any) -> Any:

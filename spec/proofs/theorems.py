@@ -21,23 +21,9 @@ from .conditions import (
     perform,
     step_conditions,
 )
-from .terms import (
-    GROUP,
-    INT,
-    POOL_SIZE,
-    Ledger,
-    Terms,
-    any_ledger,
-    drop,
-    for_all,
-    member,
-    prompt,
-    put,
-    size,
-    some,
-    unrolled,
-)
+from .terms import INT, NUMBERS, POOL_SIZE, Ledger, Terms, any_ledger, for_all, prompt, unrolled
 
+member, put, drop, size, some = NUMBERS.member, NUMBERS.put, NUMBERS.drop, NUMBERS.size, NUMBERS.some
 _b, _k, _k2, _s, _t, _s2, _t2 = z3.Ints("any_b any_k any_k2 any_s any_t any_s2 any_t2")
 
 
@@ -48,6 +34,9 @@ def consequence_conditions(text: Text = TEXT) -> Iterator[Condition]:
     for clause, name, further, goal in (*_about_tables(z), *_about_blocks(text, z)):
         yield Condition(name, "what the invariants mean", clause, (*held, *further), goal)
 
+
+# What is counted besides table entries: keys of the index, free blocks.
+COUNTING = (*BASIS, *NUMBERS.facts.values())
 
 Statement = tuple[str, str, tuple[Any, ...], Any]
 
@@ -128,12 +117,12 @@ def _fits(group: Any, number: Any, names: Any) -> Any:
 
 def index_conditions(text: Text = TEXT) -> Iterator[Condition]:
     """Entries name different blocks, so they are not more than the blocks: by induction on the size of the pool."""
-    group, last, number = z3.Const("keys", GROUP), z3.Int("last_key"), z3.Int("number")
+    group, last, number = z3.Const("keys", NUMBERS.sort), z3.Int("last_key"), z3.Int("number")
     names = z3.Array("names", INT, INT)
     subject, clause = "size of the index", "INDEX-BOUNDED"
-    start = (*BASIS, _fits(group, 0, names))
+    start = (*COUNTING, _fits(group, 0, names))
     yield Condition("a set named in no blocks is empty", subject, clause, start, size(group) <= 0)
-    step = (*BASIS, number >= 0, _fits(group, number + 1, names))
+    step = (*COUNTING, number >= 0, _fits(group, number + 1, names))
     taken = z3.And(member(group, last), names[last] == number)
     without, smaller = drop(group, last), z3.Implies(_fits(group, number, names), size(group) <= number)
     unnamed = for_all([_k], z3.Implies(member(group, _k), names[_k] != number), member(group, _k))
@@ -143,7 +132,7 @@ def index_conditions(text: Text = TEXT) -> Iterator[Condition]:
     yield Condition("one block more, which one key names", subject, clause, (*step, taken, fewer), goal)
     z = any_ledger()
     entries = for_all([_k], z3.Implies(member(group, _k), z.index[_k] != NONE), member(group, _k))
-    held = (*BASIS, *all_invariants(text, z, Terms()), entries)
+    held = (*COUNTING, *all_invariants(text, z, Terms()), entries)
     pigeons = z3.Implies(_fits(group, POOL_SIZE, z.index), size(group) <= POOL_SIZE)
     yield Condition(
         "the index has at most one entry a block", subject, clause, (*held, pigeons), size(group) <= POOL_SIZE
@@ -152,8 +141,9 @@ def index_conditions(text: Text = TEXT) -> Iterator[Condition]:
 
 # Room: an admission fits exactly if the blocks it needs, less the hits that are in use, are free --------------------
 
-_free = z3.Const("free", GROUP)
+_free = z3.Const("free", NUMBERS.sort)
 _F, _n, _hits, _live, _i, _u, _j = z3.Ints("free_before needed hits hits_in_use claimed claimed_in_use taken")
+_entry_of = z3.Array("entry_of", INT, INT)
 _used_before = z3.Array("used_before", INT, z3.BoolSort())
 
 
@@ -184,7 +174,7 @@ def room_conditions(text: Text = TEXT) -> Iterator[Condition]:
 def _free_count(text: Text, name: str) -> Iterator[Condition]:
     done = perform(text, name, Terms())
     later, grown = _free_after(name, done.step, done.before)
-    premises = (*done.premises, _is_free_set(done.before, _free))
+    premises = (*COUNTING, *done.premises, _is_free_set(done.before, _free))
     right = member(later, _b) == z3.And(Terms.is_block(_b), z3.Not(done.after.used[_b]))
     yield Condition(f"the free blocks after {name}", "room", "YES-MEANS-YES", premises, right)
     yield Condition(
@@ -192,32 +182,33 @@ def _free_count(text: Text, name: str) -> Iterator[Condition]:
     )
 
 
-def _only_own_claims(z: Ledger) -> Any:
-    """Since the admission began, a block came into use only because this sequence claimed it."""
-    own = z3.Or(_used_before[_b], z.owners[_b][ARGUMENTS["o"]])
+def _only_own_claims(z: Ledger, entry_of: Any) -> Any:
+    """Since the admission began, a block came into use only because this sequence claimed it, for entry `entry_of`."""
+    own = z3.Or(_used_before[_b], z.owners[_b][ARGUMENTS["o"], entry_of[_b]])
     return for_all([_b], z3.Implies(Terms.is_block(_b), z.used[_b] == own), z.used[_b])
 
 
 def _claims_loop(text: Text) -> Iterator[Condition]:
     """After i claims, u of them of blocks in use before, i - u blocks fewer are free."""
     o, b, start = ARGUMENTS["o"], ARGUMENTS["b"], any_ledger()
-    begun = (*BASIS, *all_invariants(text, start, Terms()), start.length[o] == 0)
+    begun = (*COUNTING, *all_invariants(text, start, Terms()), start.length[o] == 0)
     begun = (*begun, for_all([_b], start.used[_b] == _used_before[_b], start.used[_b]))
-    yield Condition("an admission begins", "room", "NO-MEANS-NO", begun, _only_own_claims(start))
+    yield Condition("an admission begins", "room", "NO-MEANS-NO", begun, _only_own_claims(start, _entry_of))
     done = perform(text, "claim", Terms())
     z, count = done.before, size(_free) == _F - (_i - _u)
-    premises = (*done.premises, _is_free_set(z, _free), _only_own_claims(z), count)
+    premises = (*COUNTING, *done.premises, _is_free_set(z, _free), _only_own_claims(z, _entry_of), count)
     more = _u + z3.If(_used_before[b], 1, 0)
     fewer = size(drop(_free, b)) == _F - (_i + 1 - more)
     yield Condition("a claim costs a block only if it was free", "room", "NO-MEANS-NO", premises, fewer)
-    yield Condition("a claim changes only its own block", "room", "NO-MEANS-NO", premises, _only_own_claims(done.after))
+    own = _only_own_claims(done.after, z3.Store(_entry_of, b, z.length[ARGUMENTS["o"]]))
+    yield Condition("a claim changes only its own block", "room", "NO-MEANS-NO", premises, own)
 
 
 def _takes(text: Text) -> Iterator[Condition]:
     """With all claims done and j blocks taken: the next take is possible as long as the arithmetic says so."""
     z, o, b = any_ledger(), ARGUMENTS["o"], ARGUMENTS["b"]
     count = z3.And(_live >= 0, _live <= _hits, _hits <= _n, _j >= 0, size(_free) == _F - (_hits - _live) - _j)
-    held = (*BASIS, *all_invariants(text, z, Terms()), _is_free_set(z, _free), count)
+    held = (*COUNTING, *all_invariants(text, z, Terms()), _is_free_set(z, _free), count)
     step, _ = text.steps["take"]
     possible = z3.And(*step(Terms(), z, o, some(_free)).requires.values())
     enough = (_n - _live <= _F, _j < _n - _hits)
@@ -242,7 +233,7 @@ def refusal_conditions(text: Text = TEXT) -> Iterator[Condition]:
         getattr(undone, name)[_b] == getattr(z, name)[_b]
         for name in ("references", "used", "hash", "content", "identity")
     ]
-    held += [undone.owners[_b][_s] == z.owners[_b][_s], undone.length[_s] == z.length[_s]]
+    held += [undone.owners[_b][_s, _t] == z.owners[_b][_s, _t], undone.length[_s] == z.length[_s]]
     held += [undone.computed[_s] == z.computed[_s]]
     same = z3.Implies(Terms.is_block(_b), z3.And(*held))
     yield Condition(
