@@ -29,6 +29,8 @@ const INTRODUCTION = {
   },
 };
 
+const STOPPED = '{"outcome":"stopped"}\n';
+
 // Keys are 64-bit numbers, which JSON readers do not keep exactly: they travel as decimal text.
 const text = (key) => key.toString();
 
@@ -101,18 +103,21 @@ function snapshot({ blocks, free, index }) {
     references: blocks.map((block) => block.references),
     hashes: blocks.map((block) => block.prefix && text(block.prefix.key)),
     contents: blocks.map((block) => block.prefix?.tokens ?? []),
-    index: [...index].map(([key, id]) => [text(key), id]),
+    index: [...index].sort(([one], [other]) => (one < other ? -1 : 1)).map(([key, id]) => [text(key), id]),
   };
 }
 
 /** A request that makes no sense gets a clear error; anything else that is thrown is an accident, and is told apart. */
-function answerLine(session, line) {
+function answerTo(session, line) {
   try {
     return session.answer(JSON.parse(line));
   } catch (error) {
     return { outcome: "failed", error: `${error.message}`, clear: error instanceof BadRequest };
   }
 }
+
+/** Written out at once: the next request of the batch may change the table that an answer shows. */
+const answerLine = (session, line) => `${JSON.stringify(answerTo(session, line))}\n`;
 
 /** Answers whatever has arrived, in one write: requests come in batches. */
 function serve(session) {
@@ -124,8 +129,8 @@ function serve(session) {
     const lines = (rest + chunk.toString("latin1", 0, length)).split("\n");
     rest = lines.pop();
     const answers = lines.map((line) => answerLine(session, Buffer.from(line, "latin1").toString()));
-    if (answers.length) write(answers.map((answer) => `${JSON.stringify(answer)}\n`).join(""));
-    if (answers.some((answer) => answer.outcome === "stopped")) return;
+    if (answers.length) write(answers.join(""));
+    if (answers.includes(STOPPED)) return;
   }
 }
 
