@@ -73,17 +73,19 @@ def bad_requests() -> dict[str, Any]:
         ("EMPTY-PROMPT", [], op.Admit("A", (), LIMIT)),
         ("REPEATED", live, op.Admit("A", (0, 0, 0), LIMIT)),
         ("UNKNOWN", live, op.Reserve("never", 1)),
+        ("UNKNOWN", live, op.Release("never")),
     )
     world = WORLD.write(World(3, 2))
     return {
         "about": "After the operations in 'before' the request must be answered with a clear error, and change nothing; "
-        "a manager for an impossible world must be rejected with a clear error.",
+        "where it may be harmless, 'released' is right as well, if nothing changes; a manager for an impossible world must be rejected with a clear error.",
         "requests": [
             {
                 "clause": clause,
                 "world": world,
                 "before": [OPERATION.write(operation) for operation in before],
                 "request": OPERATION.write(request),
+                "may_be_harmless": isinstance(request, op.Release),
             }
             for clause, before, request in cases
         ],

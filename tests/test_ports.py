@@ -180,8 +180,8 @@ def test_bad_requests_are_clear_errors(port):
             ask(adapter, OPERATION.read(operation))
         before = adapter.snapshot()
         outcome = ask(adapter, OPERATION.read(entry["request"]))
-        assert isinstance(outcome, op.Failed), entry
-        assert outcome.clear, entry
+        harmless = entry["may_be_harmless"] and outcome == op.Released()
+        assert harmless or (isinstance(outcome, op.Failed) and outcome.clear), entry
         assert adapter.snapshot() == before
     for entry in stored["worlds"]:
         with pytest.raises(Exception, match="at least one"):
