@@ -225,11 +225,15 @@ def show(
 
 
 @app.command()
-def validate(trace: Path) -> None:
+def validate(
+    traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="the files of one recording, in any order")],
+    plot: Annotated[Path | None, typer.Option(help="write the course of hit rate, use and refusals (SVG)")] = None,
+    statistics: Annotated[bool, typer.Option(help="print hit rate, refusals, recycle age")] = True,
+) -> None:
     """Judge a recorded TRACE by itself, in memory that does not grow with its length."""
-    from kvspec.conformance.trace.commands import judge_command
+    from kvspec.conformance.trace.validate_command import validate_command
 
-    raise typer.Exit(judge_command(trace))
+    raise typer.Exit(validate_command(traces, plot, statistics))
 
 
 @app.command()

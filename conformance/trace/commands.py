@@ -37,7 +37,7 @@ def _complain(message: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(message, markup=False, style="red")
 
 
-def _clear_errors(command: Command) -> Command:
+def clear_errors(command: Command) -> Command:
     """Every expected failure ends a command with one message: 2 for usage, 3 where nothing is proved."""
 
     @wraps(command)
@@ -61,7 +61,7 @@ def _loaded(target: Target, stubs: Sequence[str]) -> Implementation:
     return target if isinstance(target, Implementation) else load(target, stubs=stubs)
 
 
-@_clear_errors
+@clear_errors
 def replay_command(trace: Path, impl: Target, stubs: Sequence[str] = ()) -> int:
     """Ask an implementation the same again: 1 if it breaks a clause, 0 if it does not."""
     stored = read_trace(trace)
@@ -84,7 +84,7 @@ def _passed(stored: Trace, told: Replay) -> str:
     return f"{verdict} ({done}{skipped})"
 
 
-@_clear_errors
+@clear_errors
 def shrink_command(trace: Path, impl: Target, out: Path | None = None, stubs: Sequence[str] = ()) -> int:
     """Make a counterexample shorter and store it in `out` (default: beside the trace): 1, or 0 if nothing fails now."""
     stored = read_trace(trace)
@@ -105,7 +105,7 @@ def shrink_command(trace: Path, impl: Target, out: Path | None = None, stubs: Se
     return ExitCode.VIOLATES
 
 
-@_clear_errors
+@clear_errors
 def show_command(trace: Path, html: Path | None = None, svg: Path | None = None) -> int:
     """Show a stored counterexample as a table, and as a page or picture where asked for: 0 if it could be shown."""
     stored = read_trace(trace)
@@ -121,7 +121,7 @@ def show_command(trace: Path, html: Path | None = None, svg: Path | None = None)
     return ExitCode.CONFORMS
 
 
-@_clear_errors
+@clear_errors
 def judge_command(trace: Path) -> int:
     """Judge a trace by itself, in constant memory: 0 if it breaks no clause, 1 if it does, 3 if it proves nothing."""
     judgement = judge_trace(trace)
@@ -134,7 +134,7 @@ def judge_command(trace: Path) -> int:
     return ExitCode.VIOLATES
 
 
-@_clear_errors
+@clear_errors
 def accept_command(trace: Path, known: Path, reason: str, link: str) -> int:
     """List a stored counterexample as a known failure, with a reason and a link: 0 if it is listed now."""
     add_known(known, trace, reason, link)

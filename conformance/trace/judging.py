@@ -92,7 +92,7 @@ def judge_trace(path: Path) -> Judgement:
         claimed = reader.footer.verdict
         if claimed and violation and judged < total:
             raise TraceError(f"operation {judged} breaks {violation.clause}, but the trace goes on to break {claimed}")
-        _check_verdict(header, claimed, violation)
+        check_verdict(header, claimed, violation)
         return Judgement(header, judged, violation)
 
 
@@ -107,7 +107,8 @@ def _judge_all(header: Header, records: Iterable[Record]) -> tuple[int, int, Vio
     return judged, judged, None
 
 
-def _check_verdict(header: Header, claimed: str | None, violation: Violation | None) -> None:
+def check_verdict(header: Header, claimed: str | None, violation: Violation | None) -> None:
+    """What a trace claims must be what was judged.  Raises TraceError."""
     judged = violation.clause if violation else None
     if claimed is None or judged == claimed:
         return

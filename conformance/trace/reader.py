@@ -95,6 +95,13 @@ def read_trace(path: Path) -> Trace:
         return Trace(reader.header, records, reader.footer)
 
 
+def read_footer(number: int, line: bytes, header: Header) -> Footer:
+    """The footer in line `number` of a trace with this header; count and digest are for the caller.  Raises TraceError."""
+    footer: Footer = _read(number, FOOTER, _parse(number, line))
+    _check_footer(footer, header)
+    return footer
+
+
 def _parse(number: int, line: bytes) -> dict[str, Any]:
     if not line.endswith(b"\n"):
         raise TraceError(f"line {number} is cut off: the trace is truncated")
