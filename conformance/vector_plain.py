@@ -78,7 +78,8 @@ def bad_requests() -> dict[str, Any]:
     world = WORLD.write(World(3, 2))
     return {
         "about": "After the operations in 'before' the request must be answered with a clear error, and change nothing; "
-        "where it may be harmless, 'released' is right as well, if nothing changes; a manager for an impossible world must be rejected with a clear error.",
+        "where it may be harmless, 'released' is right as well, if nothing changes; a manager for an impossible world "
+        "must be rejected with a clear error.",
         "requests": [
             {
                 "clause": clause,

@@ -188,6 +188,19 @@ def test_bad_requests_are_clear_errors(port):
             port.create(WORLD.read(entry["world"]))
 
 
+@pytest.mark.parametrize("name", ["cpp", "javascript"])
+def test_the_session_in_the_guide(commands, name):
+    guide = (PORTS.parents[1] / "spec" / "PORTING.md").read_text(encoding="utf-8")
+    lines = guide.partition("```text\n")[2].partition("```")[0].splitlines()
+    asked = "".join(f"{line[2:]}\n" for line in lines if line.startswith("> "))
+    done = subprocess.run(commands[name].split(), input=asked, capture_output=True, text=True, check=True, timeout=20)
+    first, *answers = done.stdout.splitlines()
+    wanted, *others = [line[2:] for line in lines if line.startswith("< ")]
+    assert answers == others
+    if name == "javascript":
+        assert first == wanted
+
+
 @pytest.mark.parametrize("world", [SmallWorld(2, 2, 2, 1, 4, True), SmallWorld(2, 1, 2, 2, 2)], ids=lambda w: w.label)
 def test_the_certificate_is_the_models(port, world):
     wanted = explore(MODEL, world).certificate
