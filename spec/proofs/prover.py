@@ -26,8 +26,9 @@ class ConditionResult:
     """What was shown of one condition.
 
     `clause`: the clause or invariant it is about.  `holds`: the verdict is the one it must be.  `bound`: the sizes it
-    is said for.  `assumption`: empty, or what this condition by itself needs besides the trusted base.  `work`: what the
-    solver counts instead of time, the same on every machine.  `detail`: what broke, or what else is worth knowing.
+    is said for.  `assumption`: empty, or what this condition by itself needs besides the trusted base.  `work`: what
+    the solver counts instead of time, the same on every machine.  `seconds`: processor time.  `detail`: what broke, or
+    what else is worth knowing.
     """
 
     name: str
@@ -191,8 +192,8 @@ def _collision(text: Text) -> Iterator[ConditionResult]:
 
 
 def _timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    begun = time.perf_counter()
-    return function(*arguments), time.perf_counter() - begun
+    begun = time.process_time()
+    return function(*arguments), time.process_time() - begun
 
 
 def _about_hits(name: str, verdict: Verdict, holds: bool, seconds: float, detail: str = "") -> ConditionResult:
@@ -267,7 +268,7 @@ def _strengthenings(text: Text) -> Iterator[ConditionResult]:
 
 def without(slug: str, text: Text = TEXT) -> ConditionResult:
     """Which conditions lose their proof without the invariant `slug`; where possible one is refuted by a state."""
-    begun = time.perf_counter()
+    begun = time.process_time()
     less = replace(text, invariants={name: rule for name, rule in text.invariants.items() if name != slug})
     lost = _lost((*step_conditions(less), *consequence_conditions(less)), injective=True)
     lost = lost or _lost(any_hash_conditions(less), injective=False)
@@ -284,7 +285,7 @@ def without(slug: str, text: Text = TEXT) -> ConditionResult:
         str(USUAL),
         INJECTIVE_HASH,
         0,
-        time.perf_counter() - begun,
+        time.process_time() - begun,
         detail,
     )
 

@@ -31,7 +31,7 @@ def closing(results: list[ConditionResult]) -> list[str]:
     lines = [f"{result.section}: {result.name}: {result.verdict}. {result.detail}".rstrip() for result in failed]
     seconds = sum(result.seconds for result in results)
     good = len(results) - len(failed)
-    return [*lines, f"{good} of {len(results)} conditions are as they must be; {seconds:.1f} s of solving."]
+    return [*lines, f"{good} of {len(results)} conditions are as they must be; {seconds:.1f} s of processor time."]
 
 
 def as_json(results: Iterable[ConditionResult]) -> str:
