@@ -12,7 +12,7 @@ from random import Random
 from kvspec.conformance.contexts import Context
 from kvspec.conformance.generator import Generator
 from kvspec.conformance.lockstep import Lockstep
-from kvspec.conformance.program import Counterexample, Program
+from kvspec.conformance.program import Counterexample, Program, others_muted
 from kvspec.conformance.time_limit import alarm_installed
 from kvspec.impl.adapter import Implementation
 from kvspec.spec.clauses import CLAUSES
@@ -21,17 +21,22 @@ from kvspec.spec.state import Prefixes
 
 Progress = Callable[[int], None]
 
+MOST_OTHERS = 6
 ENOUGH_FATAL = 40  # programs that end in a known fatal clause before a context is given up early
 
 
 @dataclass(slots=True)
 class CampaignResult:
-    """What one context showed: a counterexample a broken clause, and what really happened (see ``Lockstep.counts``)."""
+    """What one context showed: a counterexample a broken clause, and what really happened (see ``Lockstep.counts``).
+
+    `others`: a few more short counterexamples a clause, because shrinking leads from different ones to different ends.
+    """
 
     context: Context
     programs: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     found: dict[str, Counterexample] = field(default_factory=dict)
+    others: dict[str, list[Counterexample]] = field(default_factory=dict)
 
 
 def run_campaign(
@@ -78,8 +83,13 @@ def _run_program(
     lockstep = Lockstep(implementation, world, muted, Prefixes(), result.context.model)
     generator = Generator(random, result.context, lockstep.state)
     for _ in range(random.randint(3, 12) if small else random.randint(10, 60)):
+        before = len(lockstep.state.noted)
         violation = lockstep.step(generator.next())
+        for noted in lockstep.state.noted[before:]:
+            if noted.clause in decided:
+                _record(result, lockstep, noted, others_muted(noted.clause))
         if violation:
+            result.counts["ended_early"] += 1
             _record(result, lockstep, violation, muted)
             break
     result.programs += 1
@@ -91,8 +101,13 @@ def _undecided(decided: frozenset[str]) -> frozenset[str]:
 
 
 def _record(result: CampaignResult, lockstep: Lockstep, violation: Violation, muted: frozenset[str]) -> None:
-    result.counts["ended_early"] += 1
-    known = result.found.get(violation.clause)
-    if known is None or len(lockstep.operations) < len(known.program.operations):
-        program = Program(lockstep.world, tuple(lockstep.operations))
-        result.found[violation.clause] = Counterexample(program, violation, result.context.name, muted)
+    """Keep a breach: the first one of a clause, and a few short ones."""
+    others = result.others.setdefault(violation.clause, [])
+    length = len(lockstep.operations)
+    if len(others) == MOST_OTHERS and length >= len(others[-1].program.operations):
+        return
+    program = Program(lockstep.world, tuple(lockstep.operations))
+    others.append(Counterexample(program, violation, result.context.name, muted))
+    others.sort(key=lambda each: len(each.program.operations))
+    del others[MOST_OTHERS:]
+    result.found[violation.clause] = others[0]

@@ -23,7 +23,7 @@ from kvspec.conformance.known_failures import KnownFailures, KnownResult
 from kvspec.conformance.lockstep import CannotCreate, Lockstep
 from kvspec.conformance.program import Counterexample, Program, run
 from kvspec.conformance.robustness import check_robust
-from kvspec.conformance.shrink import shrink
+from kvspec.conformance.shrink import shrink_shortest
 from kvspec.conformance.state_machine import run_machine
 from kvspec.conformance.time_limit import alarm_installed
 from kvspec.conformance.trace import NotRepeatable, slug_of, write_trace
@@ -195,7 +195,7 @@ class Examination:
             return None
         if (context, clause) not in self._shrunk:
             self.progress(f"shrink {clause}", 0, 1)
-            self._shrunk[context, clause] = shrink(self.implementation, found)
+            self._shrunk[context, clause] = shrink_shortest(self.implementation, self.campaign(context).others.get(clause) or [found])
             self.progress(f"shrink {clause}", 1, 1)
         return self._shrunk[context, clause]
 

@@ -3,7 +3,7 @@
 Each candidate is run from scratch and must break the same clause with its last operation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from kvspec.conformance.lockstep import CannotCreate
@@ -43,6 +43,23 @@ def shrink(implementation: Implementation, found: Counterexample) -> Counterexam
             assert violation is not None
             return Counterexample(program, violation, found.context, muted)
     return found
+
+
+SHORT_ENOUGH = 3  # operations: not worth a second attempt
+
+
+def shrink_shortest(implementation: Implementation, found: Iterable[Counterexample]) -> Counterexample:
+    """The best of what shrinking makes of several counterexamples to one clause.  Raises ValueError if there is none."""
+    best: Counterexample | None = None
+    for each in found:
+        short = shrink(implementation, each)
+        if best is None or _size(short.program) < _size(best.program):
+            best = short
+        if len(best.program.operations) <= SHORT_ENOUGH:
+            break
+    if best is None:
+        raise ValueError("nothing to shrink")
+    return best
 
 
 def _shrink(budget: _Budget, program: Program) -> Program:

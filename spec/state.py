@@ -5,6 +5,7 @@ The judge's state holds a *shadow KV memory*: for each slot, which exact token p
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from .declaration import Declaration
 from .ledger import Ledger
@@ -128,7 +129,7 @@ class State:
     shown: Snapshot | None = None
     key_of: Callable[[int], int] | None = None
     muted: frozenset[str] = frozenset()
-    noted: list[object] = field(default_factory=list)
+    noted: list[Any] = field(default_factory=list)
 
     def copy(self) -> "State":
         """An independent state; prefixes are shared, they only grow."""
