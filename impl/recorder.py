@@ -151,6 +151,8 @@ class Recorder:
             warnings.warn(f"kvspec does not record this manager: {text}", RuntimeWarning, stacklevel=4)
         with contextlib.suppress(Exception):
             self._stop()
+        if self._output is not None:
+            self._output.abandon()
 
 
 def record(

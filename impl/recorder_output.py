@@ -38,6 +38,7 @@ class Output:
         self.parts: list[Path] = []
         self._path, self._header, self._rotate, self._keep = path, header, rotate, keep
         self._lines, self._patience, self._made = Lines(number, hide), patience, 0
+        self._abandoned = False
         self._queue: SimpleQueue[list[Entry] | None] = SimpleQueue()
         self._open()
         self._thread = threading.Thread(target=self._run, name="kvspec-recorder", daemon=True)
@@ -63,13 +64,18 @@ class Output:
         self._queue.put(None)
         self._thread.join(timeout=30)
 
+    def abandon(self) -> None:
+        """End without a footer, and without waiting."""
+        self._abandoned = True
+        self._queue.put(None)
+
     # In the thread -----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while (batch := self._queue.get()) is not None:
             if self.error is None:
                 self._guarded(lambda batch=batch: self._write_batch(batch))  # type: ignore[misc]
-        if self.error is None:
+        if self.error is None and not self._abandoned:
             self._guarded(self._close_part)
         else:
             with contextlib.suppress(OSError):
