@@ -9,6 +9,7 @@ from kvspec.gpu_tests import faults
 from kvspec.gpu_tests.engine import Run
 from kvspec.gpu_tests.schedulers import exercised
 from kvspec.impl.adapter import Implementation
+from kvspec.impl.errors import LoadError
 from kvspec.impl.loader import load
 
 if importlib.util.find_spec("torch"):
@@ -22,7 +23,10 @@ def under_test(request: pytest.FixtureRequest) -> Implementation:
     """The manager under test: ``--impl``, by default the bundled one."""
     target = request.config.getoption("--impl", default="bundled")
     stubs = request.config.getoption("--stub", default=[])
-    return load(target, stubs)
+    try:
+        return load(target, stubs)
+    except LoadError as error:
+        pytest.exit(str(error), returncode=2)
 
 
 @pytest.fixture(params=["fifo", "adversarial"])

@@ -6,12 +6,15 @@ that a lane computes flows back: the "sampled" tokens of a request are fixed bef
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from kvspec.impl.adapter import Adapter, Implementation
 from kvspec.spec import operations as op
 from kvspec.spec.state import World
 
 from .workload import Request, Workload
+
+Answer = TypeVar("Answer", op.Admitted, op.Reserved, op.Committed, op.Appended, op.Released)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +122,8 @@ class Engine:
     def admit(self, request: Request, limit: int) -> bool:
         """Try to admit with all known tokens, planning at most `limit` of them; False if refused."""
         tokens = self._known[request.name]
-        answer = self._ask(op.Admit(request.name, tokens, limit, request.namespace))
-        if isinstance(answer, op.Refused):
+        answer = self._request(op.Admit(request.name, tokens, limit, request.namespace), op.Admitted)
+        if answer is None:
             return False
         live = Live(request, tokens, answer.table, answer.cached, answer.cached, answer.reserved)
         self._check_table(live)
@@ -135,8 +138,8 @@ class Engine:
     def reserve(self, name: str, count: int) -> bool:
         """Try to plan the next `count` tokens of a live sequence; False if refused."""
         live = self.live[name]
-        answer = self._ask(op.Reserve(name, count))
-        if isinstance(answer, op.Refused):
+        answer = self._request(op.Reserve(name, count), op.Reserved)
+        if answer is None:
             return False
         known = len(live.table)
         live.table, live.planned = answer.table, count
@@ -148,17 +151,20 @@ class Engine:
         """Compute the planned tokens of these sequences together, commit, and sample where all tokens are computed."""
         names = tuple(names)
         self.run.steps.append(tuple(self._chunk(self.live[name]) for name in names))
-        answer = self._ask(op.Commit(names))
-        for name, table in zip(names, answer.tables, strict=True):
+        tables = self._ask(op.Commit(names), op.Committed).tables
+        if len(tables) != len(names):
+            raise StoppedError(f"{len(names)} sequences were committed, and {len(tables)} tables answered")
+        for name, table in zip(names, tables, strict=True):
             live = self.live[name]
             live.table, live.computed, live.planned = table, live.computed + live.planned, 0
+            self._check_table(live)
             if live.computed == len(live.tokens):
                 self._sample(live)
 
     def release(self, name: str, cause: op.Cause) -> Request:
         """Take the blocks away; the request that held them is returned, its sampled tokens stay known."""
         live = self.live.pop(name)
-        self._ask(op.Release(name, cause))
+        self._ask(op.Release(name, cause), op.Released)
         self.run.counts.preemptions += cause is op.Cause.PREEMPTED
         return live.request
 
@@ -168,7 +174,7 @@ class Engine:
             self.release(name, op.Cause.FINISHED)
             return
         token = request.tokens[len(live.tokens)]
-        self._ask(op.Append(name, token))
+        self._ask(op.Append(name, token), op.Appended)
         live.tokens = self._known[name] = (*live.tokens, token)
 
     def _chunk(self, live: Live) -> Chunk:
@@ -198,13 +204,20 @@ class Engine:
                 f"the table of {live.request.name} is {live.table}, for {planned} tokens of {size} a block"
             )
 
-    def _ask(self, operation: op.Operation) -> op.Outcome:
-        answer = _perform(self.adapter, operation)
-        if isinstance(answer, op.Failed | op.Nonsense):
-            raise StoppedError(f"{operation} was answered with {answer}")
-        if isinstance(answer, op.Refused) and not isinstance(operation, op.Admit | op.Reserve):
-            raise StoppedError(f"{operation} can't be refused")
-        return answer
+    def _request(self, operation: op.Operation, answer: type[Answer]) -> Answer | None:
+        """The answer to an operation that may be refused; None if it is."""
+        outcome = _perform(self.adapter, operation)
+        return None if isinstance(outcome, op.Refused) else _expect(operation, outcome, answer)
+
+    def _ask(self, operation: op.Operation, answer: type[Answer]) -> Answer:
+        """The answer to an operation that can't be refused."""
+        return _expect(operation, _perform(self.adapter, operation), answer)
+
+
+def _expect(operation: op.Operation, outcome: op.Outcome, answer: type[Answer]) -> Answer:
+    if not isinstance(outcome, answer):
+        raise StoppedError(f"{operation} was answered with {outcome}")
+    return outcome
 
 
 def _perform(adapter: Adapter, operation: op.Operation) -> op.Outcome:

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,36 +64,27 @@ BACKENDS = ("MATH", "EFFICIENT_ATTENTION", "FLASH_ATTENTION", "CUDNN_ATTENTION")
 
 def checks(device: str, size: Size) -> Iterator[Check]:
     """All checks, the cheap and exact ones first."""
-    yield "environment", lambda: environment(device)
-    yield "fingerprint", lambda: fingerprints(device, size.fingerprints)
-    yield "portable decoder", lambda: portable_decoder(device, size.runs)
+    kernel = (device, size.heads, size.head_size)
+    yield "environment", partial(environment, device)
+    yield "fingerprint", partial(fingerprints, device, size.fingerprints)
+    yield "portable decoder", partial(portable_decoder, device, size.runs)
     for dtype in size.dtypes:
-        yield (
-            f"triton kernel {dtype}",
-            lambda dtype=dtype: paged_checks.kernel_is_bitwise(dtype, device, size.cases, size.heads, size.head_size),
-        )
-        yield (
-            f"triton mixed batch {dtype}",
-            lambda dtype=dtype: paged_checks.mixed_batch_is_bitwise(dtype, device, size.heads, size.head_size),
-        )
+        yield f"triton kernel {dtype}", partial(paged_checks.kernel_is_bitwise, dtype, *kernel, size.cases)
+        yield f"triton mixed batch {dtype}", partial(paged_checks.mixed_batch_is_bitwise, dtype, *kernel)
     for scheduler in SCHEDULERS:
-        yield (
-            f"decoder with triton attention, {scheduler}",
-            lambda scheduler=scheduler: paged_checks.decoder_is_bitwise(
-                device, range(size.runs), size.requests, scheduler
-            ),
-        )
+        through = partial(paged_checks.decoder_is_bitwise, device, range(size.runs), size.requests, scheduler)
+        yield f"decoder with triton attention, {scheduler}", through
     for dtype in size.dtypes:
-        yield f"provenance {dtype}", lambda dtype=dtype: provenance(device, dtype, size.runs)
-    yield "bundled manager", lambda: bundled(device, size.runs, size.requests)
+        yield f"provenance {dtype}", partial(provenance, device, dtype, size.runs)
+    yield "bundled manager", partial(bundled, device, size.runs, size.requests)
     for fault in size.faults:
-        yield f"fault seen: {fault}", lambda fault=fault: fault_seen(fault, device, size.runs, size.requests)
+        yield f"fault seen: {fault}", partial(fault_seen, fault, device, size.runs, size.requests)
     for backend, dtype in itertools.product(BACKENDS, size.dtypes):
-        yield f"sdpa {backend.lower()} {dtype}", lambda b=backend, d=dtype: recorded_lane(b, d, device)
+        yield f"sdpa {backend.lower()} {dtype}", partial(recorded_lane, backend, dtype, device)
     for name in size.paged:
-        yield f"paged: {name}", lambda name=name: recorded_kernel(name, device, size)
+        yield f"paged: {name}", partial(recorded_kernel, name, device, size)
     for length in size.lengths:
-        yield f"time at {length} tokens", lambda length=length: timing(length, device, size)
+        yield f"time at {length} tokens", partial(timing, length, device, size)
 
 
 def environment(device: str) -> dict[str, Any]:
@@ -195,14 +187,14 @@ def timing(length: int, device: str, size: Size) -> dict[str, Any]:
     q, k, v = paged_checks.make_inputs(length, dtype, device, size.heads, size.head_size, seed=1)
     pool, tables = paged_checks.paged([(k, v)], 16, seed=1)
     group = size.heads[0] // size.heads[1]
-    wide = [part.repeat_interleave(group, 1).transpose(0, 1)[None] for part in (k, v)]
+    keys, values = (part.repeat_interleave(group, 1).transpose(0, 1)[None] for part in (k, v))
     rows = q.transpose(0, 1)[None]
     attend = torch.nn.functional.scaled_dot_product_attention
     measured = {
         "prefill": lambda: paged_checks.launch(q, pool, tables, [0], [0, length], 16),
         "decode": lambda: paged_checks.launch(q[-1:], pool, tables, [length - 1], [0, 1], 16),
-        "sdpa_prefill": lambda: attend(rows, *wide, is_causal=True),
-        "sdpa_decode": lambda: attend(rows[:, :, -1:], *wide),
+        "sdpa_prefill": lambda: attend(rows, keys, values, is_causal=True),
+        "sdpa_decode": lambda: attend(rows[:, :, -1:], keys, values),
     }
     return {"ok": None, "dtype": dtype, **{name: _milliseconds(call, device) for name, call in measured.items()}}
 
@@ -221,4 +213,4 @@ def _milliseconds(call: Callable[[], Any], device: str, repeats: int = 5) -> flo
 def compiled() -> Iterator[Check]:
     """What needs no GPU: the kernel down to the binary for an H100 or H200, in each number format."""
     for dtype in FULL.dtypes:
-        yield f"compiled for sm_90, {dtype}", lambda dtype=dtype: paged_checks.compiles_for(90, dtype)
+        yield f"compiled for sm_90, {dtype}", partial(paged_checks.compiles_for, 90, dtype)

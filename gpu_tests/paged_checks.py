@@ -24,7 +24,7 @@ LARGE = tuple(itertools.product((1, 255, 256, 257, 1000, 4096), (16, 256)))
 
 
 def kernel_is_bitwise(
-    dtype: str, device: str, cases: Sequence[tuple[int, int]], heads: tuple[int, int], size: int
+    dtype: str, device: str, heads: tuple[int, int], size: int, cases: Sequence[tuple[int, int]]
 ) -> dict:
     """One pass over contiguous K/V against suffix, chunks and decode through shuffled tables in a poisoned pool.
 

@@ -43,4 +43,4 @@ def test_a_run_that_exercised_nothing_is_refused():
 def test_a_manager_that_can_not_go_on_ends_the_run_with_its_words():
     broken = planted("correct")
     workload = replace(build(0, 2, broken.declaration), world=World(blocks=2, block_size=4))
-    assert "whole pool to itself" in drive(broken, "fifo", seed=0, workload=workload).stopped
+    assert "whole pool to itself" in str(drive(broken, "fifo", seed=0, workload=workload).stopped)
