@@ -1,6 +1,7 @@
 """``kvspec smoke "cmd:…"``: three tiny exchanges with a program, as they go over the pipe, and what to write next."""
 
 from dataclasses import dataclass
+from typing import cast
 
 from rich.console import Console
 
@@ -112,13 +113,14 @@ def _perform(
     connection: Connection, introduction: Introduction, state: State, operation: op.Operation, console: Console
 ) -> op.Outcome:
     advice = f'see "{type(operation).__name__.lower()}" in the timing contract'
-    outcome = _ask(connection, operation, console, advice).answer
+    answer = _ask(connection, operation, console, advice).answer
     shown = _ask(connection, Look(), console, "hello announced snapshots").answer if introduction.snapshot else None
     if shown is not None and not isinstance(shown, Snapshot):
         raise Mismatch(Look(), failure(shown) or f"{shown}", 'answer with {"outcome":"snapshot",…}, or announce none')
     expected = _EXPECTED[type(operation)]
-    if not isinstance(outcome, expected):
-        raise Mismatch(operation, failure(outcome) or f"{outcome}", f"answer {expected.__name__.lower()}; {advice}")
+    if not isinstance(answer, expected):
+        raise Mismatch(operation, failure(answer) or f"{answer}", f"answer {expected.__name__.lower()}; {advice}")
+    outcome = cast(op.Outcome, answer)
     if violation := advance(state, operation, outcome, shown):
         raise Mismatch(operation, f"{violation.clause}: {violation.because}", f"kvspec explain {violation.clause}")
     return outcome

@@ -68,8 +68,8 @@ def collision() -> dict[str, Any]:
 
 def bad_requests() -> dict[str, Any]:
     """What no scheduler asks: a clear error, and nothing changes."""
-    live = [op.Admit("A", (0, 0, 0), LIMIT), op.Commit(("A",))]
-    cases = (
+    live: list[op.Operation] = [op.Admit("A", (0, 0, 0), LIMIT), op.Commit(("A",))]
+    cases: tuple[tuple[str, list[op.Operation], op.Operation], ...] = (
         ("EMPTY-PROMPT", [], op.Admit("A", (), LIMIT)),
         ("REPEATED", live, op.Admit("A", (0, 0, 0), LIMIT)),
         ("UNKNOWN", live, op.Reserve("never", 1)),

@@ -104,9 +104,12 @@ class PipeAdapter:
         found: list[tuple[op.Outcome, Snapshot | None]] = []
         for place, request in zip(range(len(replay), len(lines), step), asked, strict=False):
             found.append(self._take(request, lines[place : place + step], broken))
-            if self._gone:
+            if self._is_gone():
                 return found
         return found if len(found) == len(asked) else [*found, (self._lose(broken), None)]
+
+    def _is_gone(self) -> bool:
+        return bool(self._gone)
 
     def _take(
         self, request: bytes, lines: Sequence[bytes], broken: op.Failed | op.Nonsense | None
