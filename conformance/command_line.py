@@ -264,3 +264,27 @@ def prove(
     from kvspec.spec.proofs.command import run
 
     raise typer.Exit(run(section or (), each, json, without, export, no_second_solver))
+
+
+@app.command()
+def smoke(
+    impl: Annotated[str, typer.Argument(metavar="cmd:PROGRAM", help="a program that speaks the pipe protocol")],
+) -> None:
+    """Three tiny exchanges with a program in another language, and what to write next."""
+    from kvspec.conformance.smoke import smoke_command
+
+    raise typer.Exit(int(smoke_command(impl)))
+
+
+@app.command()
+def vectors(
+    impl: Annotated[str | None, typer.Argument(metavar="IMPL", help="run them; only list them if not given")] = None,
+    slug: Annotated[list[str] | None, typer.Option(help="only this vector; may be repeated")] = None,
+    export: Annotated[Path | None, typer.Option(help="copy all files into this folder")] = None,
+    stub: Stubs = [],  # noqa: B006
+) -> None:
+    """List the vectors, export them, or run them against IMPL."""
+    from kvspec.conformance.vectors_command import vectors_command
+
+    implementation = load_or_exit(impl, stub) if impl else None
+    raise typer.Exit(int(vectors_command(implementation, slug or (), export)))
