@@ -4,6 +4,7 @@ It shares the alphabet of operations with ``conformance.explorer`` and nothing e
 """
 
 import copy
+from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
@@ -15,7 +16,11 @@ from kvspec.spec.state import EMPTY, Snapshot, State
 
 
 def explore_plainly(
-    implementation: Implementation, world: SmallWorld, muted: frozenset[str] = frozenset(), most: int = 10**9
+    implementation: Implementation,
+    world: SmallWorld,
+    muted: frozenset[str] = frozenset(),
+    most: int = 10**9,
+    copied: Callable[[Any], Any] = copy.deepcopy,
 ) -> tuple[list[int], int, list[Any] | Violation]:
     """States by depth, transitions, and a shortest program with its violation (empty if there is none)."""
     alphabet, adapter = Alphabet(world), implementation.create(world.world)
@@ -23,11 +28,13 @@ def explore_plainly(
     state.muted, state.shown, state.key_of = muted, adapter.snapshot(), key_function(implementation, state)
     frontier: list[Any] = [(adapter, state, ())]
     visited, levels, transitions = {written_out(state, world)}, [1], 0
-    while frontier and transitions < most:
+    while frontier:
         following: list[Any] = []
         for adapter, state, program in frontier:
+            if transitions >= most:
+                return levels, transitions, []
             for number in alphabet.possible(state).operations:
-                operation, mine = alphabet.operations[number], copy.deepcopy(adapter)
+                operation, mine = alphabet.operations[number], copied(adapter)
                 outcome = ask(mine, operation)
                 after = judge(state, operation, outcome, mine.snapshot())
                 transitions += 1

@@ -209,10 +209,22 @@ def test_a_muted_fault_does_not_end_the_search() -> None:
     assert exploration.certificate.muted == sorted(muted)
 
 
+def test_other_violations_are_dead_ends_for_the_shortest_program() -> None:
+    class Both(LeaksOnSecondRelease):
+        def append(self, sequence: str, token: int) -> op.Outcome:
+            raise RuntimeError("no")
+
+    for clause, length in (("TOTAL", 3), ("RELEASE", 3)):
+        found = shortest(planted(Both), clause, 60, (TINY,))
+        assert found
+        assert (found.violation.clause, len(found.program.operations)) == (clause, length)
+
+
 def test_shortest_finds_the_clause_that_was_asked_for() -> None:
     found = shortest(planted(TakesNewestFirst), "FIFO", 60)
     assert found
     assert found.violation.clause == "FIFO"
+    assert len(found.program.operations) == 3
     assert shortest(planted(TakesNewestFirst), "NO-LEAK", 2, (TINY,)) is None
 
 
@@ -288,7 +300,7 @@ def test_several_worlds_run_in_processes_of_their_own() -> None:
 def test_default_worlds_fit_the_declaration() -> None:
     wide = replace(model.DECLARATION, smallest_block_size=4, profiles=frozenset({"pool", "prefix"}))
     for effort in WORLDS:
-        assert all(world.partial_commits for world in default_worlds(model.DECLARATION, effort))
+        assert default_worlds(model.DECLARATION, effort) == list(WORLDS[effort])
         assert all(world.block_size == 4 and not world.partial_commits for world in default_worlds(wide, effort))
 
 

@@ -59,12 +59,11 @@ class BlockNames:
         if way == 0:
             return outcome
         get = self.maps[way].get
-        kind = type(outcome)
-        if kind is op.Admitted:
+        if isinstance(outcome, op.Admitted):
             return op.Admitted(outcome.cached, outcome.reserved, tuple([get(b, b) for b in outcome.table]))
-        if kind is op.Reserved:
+        if isinstance(outcome, op.Reserved):
             return op.Reserved(tuple([get(b, b) for b in outcome.table]))
-        if kind is op.Committed:
+        if isinstance(outcome, op.Committed):
             return op.Committed(tuple([tuple([get(b, b) for b in table]) for table in outcome.tables]))
         return outcome
 

@@ -43,7 +43,7 @@ class Numbering:
 def canonical(state: State, alphabet: Alphabet) -> tuple[bytes, list[Numbering]]:
     """The canonical form, and all numberings that give it (more than one if the state is symmetric in itself)."""
     freed = _freed(state)
-    best, found = b"", []
+    best, found = b"", list[Numbering]()
     for order in _orders(state):
         form, numbering = _form(state, alphabet, order, freed)
         if not found or form < best:

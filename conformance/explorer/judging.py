@@ -102,7 +102,7 @@ class Judging:
         state.shown, state.key_of = earlier, self._keys[self.alphabet.inverse[renaming]]
         return self._advance(state, operation, outcome, shown)
 
-    def breaks_an_invariant(self, judged: JudgeClass, renaming: int, shown: Snapshot | None) -> bool:
+    def breaks_an_invariant(self, judged: JudgeClass, renaming: int, shown: Snapshot) -> bool:
         """Does what is shown, in local names, contradict the judge's state?  As at the end of ``judge.advance``."""
         state = judged.state
         state.key_of = self._keys[self.alphabet.inverse[renaming]]
@@ -155,13 +155,13 @@ def _key_function(
     chain_hash, world = implementation.chain_hash, alphabet.world
     if chain_hash is None or world.weak_hash or implementation.declaration.namespaces:
         return None
-    actual, known = alphabet.renamings[renaming].tokens, {EMPTY: None}  # type: ignore[var-annotated]
+    actual, known = alphabet.renamings[renaming].tokens, dict[int, int]()
 
     def key_of(prefix: int) -> int:
         if prefix not in known:
             before, tokens = prefixes.tail(prefix, world.block_size)
-            before = before if prefixes.parents[before] != EMPTY else EMPTY
-            known[prefix] = chain_hash(tuple(actual[token] for token in tokens), key_of(before))  # type: ignore[index,arg-type]
-        return known[prefix]  # type: ignore[no-any-return]
+            parent = key_of(before) if prefixes.parents[before] != EMPTY else None
+            known[prefix] = chain_hash(tuple([actual[token] for token in tokens]), parent)  # type: ignore[call-overload]
+        return known[prefix]
 
     return key_of

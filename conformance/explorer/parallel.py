@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import queue
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kvspec.conformance.explorer.search import Exploration, Progress, explore
@@ -29,29 +30,36 @@ def explore_all(
 
     Ctrl-C ends all of them; each then says that it was interrupted.
     """
+    options = _Options(muted, limit_states, limit_seconds)
     jobs = min(jobs or os.cpu_count() or 1, len(worlds))
     if jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
-        return [_explore(implementation, world, muted, limit_states, limit_seconds, progress) for world in worlds]
-    return _Pool(implementation, worlds, (muted, limit_states, limit_seconds), progress).run(jobs)
+        return [_explore(implementation, world, options, progress) for world in worlds]
+    return _Pool(implementation, worlds, options, progress).run(jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    muted: frozenset[str] | None
+    limit_states: int | None
+    limit_seconds: float | None
 
 
 def _explore(
-    implementation: Implementation,
-    world: SmallWorld,
-    muted: frozenset[str] | None,
-    limit_states: int | None,
-    limit_seconds: float | None,
-    progress: OnProgress | None,
+    implementation: Implementation, world: SmallWorld, options: _Options, progress: OnProgress | None
 ) -> Exploration:
     show = (lambda where: progress(world, where)) if progress else None
-    return explore(implementation, world, muted, limit_states, limit_seconds, show)
+    return explore(implementation, world, options.muted, options.limit_states, options.limit_seconds, show)
 
 
 class _Pool:
     """Starts the next process when one ends; listens to all of them."""
 
     def __init__(
-        self, implementation: Implementation, worlds: Sequence[SmallWorld], options: Any, progress: OnProgress | None
+        self,
+        implementation: Implementation,
+        worlds: Sequence[SmallWorld],
+        options: _Options,
+        progress: OnProgress | None,
     ) -> None:
         self.implementation, self.worlds, self.options, self.progress = implementation, worlds, options, progress
         self.context = multiprocessing.get_context("fork")
@@ -88,7 +96,7 @@ class _Pool:
 
         try:
             result: Any = _explore(
-                self.implementation, self.worlds[number], *self.options, show if self.progress else None
+                self.implementation, self.worlds[number], self.options, show if self.progress else None
             )
         except BaseException as error:
             result = error

@@ -87,8 +87,10 @@ class Search:
         muted: frozenset[str],
         way: str = "auto",
         progress: Callable[[Progress], None] | None = None,
+        wanted: str | None = None,
     ) -> None:
         self.implementation, self.world, self.muted, self.progress = implementation, world, muted, progress
+        self.wanted = wanted
         self.copier = Copier(implementation, world.world, way)
         self.alphabet = Alphabet(world)
         root = self.copier.create()
@@ -125,7 +127,9 @@ class Search:
 
     # Running -----------------------------------------------------------------------------------------------------
 
-    def run(self, limit_states: int | None = None, limit_seconds: float | None = None) -> Exploration:
+    def run(
+        self, limit_states: int | None = None, limit_seconds: float | None = None, limit_depth: int | None = None
+    ) -> Exploration:
         """Explore until everything is explored, something is found, or a limit is reached."""
         started = time.monotonic()
         deadline = started + limit_seconds if limit_seconds is not None else None
@@ -135,9 +139,9 @@ class Search:
         gc.disable()
         try:
             with watching(self):
-                self._search(limit_states, deadline)
-            certificate.exhausted = self.identity != "unseen"
-            certificate.stopped = "" if certificate.exhausted else "the manager's state cannot be seen"
+                self._search(limit_states, deadline, limit_depth)
+            certificate.stopped = self._doubt()
+            certificate.exhausted = not certificate.stopped
         except _Stopped as stopped:
             certificate.stopped = str(stopped)
         except KeyboardInterrupt:
@@ -150,6 +154,12 @@ class Search:
                 gc.enable()
         self._fill(certificate, time.monotonic() - started)
         return Exploration(certificate, found)
+
+    def _doubt(self) -> str:
+        """Why nothing is exhausted although nothing is left, or nothing."""
+        if self.wanted:
+            return f"only {self.wanted} was looked for"
+        return "the manager's state cannot be seen" if self.identity == "unseen" else ""
 
     def _fill(self, certificate: Certificate, seconds: float) -> None:
         certificate.states, certificate.transitions = len(self.counted), self.transitions
@@ -167,8 +177,10 @@ class Search:
             kinds.update({kind: count * times for kind, count in found})
         return dict(sorted(kinds.items()))
 
-    def _search(self, limit_states: int | None, deadline: float | None) -> None:
+    def _search(self, limit_states: int | None, deadline: float | None, limit_depth: int | None) -> None:
         while self.frontier:
+            if limit_depth is not None and len(self.levels) > limit_depth:
+                raise _Stopped(f"limit of {limit_depth} operations")
             self._level(limit_states, deadline)
             gc.collect(1)
 
@@ -207,13 +219,22 @@ class Search:
             left -= 1
             adapter = (again or self.manager_in(node)) if left else self._original(node, again)
             actual = back[operation]
-            again = adapter if self._perform(node, adapter, operation, actual, following) else None
+            again = adapter if self._same_after(node, adapter, operation, actual, following) else None
             self.quiet = [*self.quiet, actual] if again else []
         if node.counts:
             self.transitions += len(node.judged.possible)
             self.expansions[node.judged.kinds] += 1
         if node.number < CHECK_ONE_OF or not node.number % CHECK_ONE_OF:
             self.checked += check_replay(self, node)
+
+    def _same_after(self, node: Node, adapter: Adapter, operation: int, actual: int, following: list[Node]) -> bool:
+        """As `_perform`; if one clause is wanted, violations of others are dead ends."""
+        try:
+            return self._perform(node, adapter, operation, actual, following)
+        except _Found as found:
+            if self.wanted in (None, found.violation.clause):
+                raise
+            return False
 
     def _original(self, node: Node, again: Adapter | None) -> Adapter:
         if node.adapter is not None and self.look(node.adapter) != node.shown:
@@ -274,6 +295,7 @@ class Search:
         if shown is None:
             return False
         local = self.names.rename_snapshot(shown, blocks, self.alphabet.renamings[renaming].tokens)
+        assert local is not None
         return self.judging.breaks_an_invariant(judged, renaming, local)
 
     def ask(self, adapter: Adapter, operation: op.Operation) -> tuple[op.Outcome, Snapshot | None]:
@@ -359,11 +381,16 @@ def explore(
     limit_seconds: float | None = None,
     progress: Callable[[Progress], None] | None = None,
     way: str = "auto",
+    limit_depth: int | None = None,
+    wanted: str | None = None,
 ) -> Exploration:
     """Explore everything that `implementation` can reach in `world`.
 
-    `muted`: clauses that are noted only; by default the survivable ones of profiles that are not declared.
+    `muted`: clauses that are noted only; by default the survivable ones of profiles that are not declared.  `way` to go
+    back to a state: copy, deepcopy, replay, or what is possible.  `limit_depth`: the most operations of a program.
+    `wanted`: only a violation of this clause counts, others are dead ends, and nothing is exhausted.
     Raises lockstep.CannotCreate, or NotFaithful if copies or replays cannot be trusted.
     """
     muted = undeclared(implementation.declaration) if muted is None else muted
-    return Search(implementation, world, muted, way, progress).run(limit_states, limit_seconds)
+    search = Search(implementation, world, muted, way, progress, wanted)
+    return search.run(limit_states, limit_seconds, limit_depth)
