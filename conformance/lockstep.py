@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kvspec.conformance import time_limit
+from kvspec.conformance.snapshots import fault_of
 from kvspec.impl.adapter import Adapter, Implementation
 from kvspec.impl.nano_vllm.answers import is_clear
 from kvspec.spec import model
@@ -33,9 +34,26 @@ def ask(adapter: Adapter, operation: op.Operation) -> op.Outcome:
         outcome = _call(adapter, operation)
     except time_limit.TimeLimitExceeded:
         return op.Failed(f"nothing: no answer within {time_limit.DEFAULT_SECONDS:g} s")
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return _raised(error)
+    return outcome if _well_formed(operation, outcome) else op.Nonsense(f"the answer was {_shown(outcome)}")
+
+
+def _raised(error: BaseException) -> op.Failed:
+    """An exception as an outcome, even one that cannot be read."""
+    try:
         return op.Failed(f"{type(error).__name__}: {error}", clear=is_clear(error))
-    return outcome if _well_formed(operation, outcome) else op.Nonsense(f"the answer was {outcome!r:.200}")
+    except Exception:
+        return op.Failed(f"{type(error).__name__}, whose message cannot be read")
+
+
+def _shown(answer: Any) -> str:
+    try:
+        return f"{answer!r:.200}"
+    except Exception:
+        return f"{type(answer).__name__}, which cannot be shown"
 
 
 def _call(adapter: Adapter, operation: op.Operation) -> Any:
@@ -86,16 +104,14 @@ class Lockstep:
         self.implementation, self.world = implementation, world
         try:
             self.adapter = implementation.create(world)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             size = f"{world.blocks} blocks of {world.block_size}"
-            raise CannotCreate(
-                f"{implementation.name} makes no manager of {size}: {type(error).__name__}: {error}"
-            ) from error
+            raise CannotCreate(f"{implementation.name} makes no manager of {size}: {_raised(error).error}") from error
         self._observe: Callable[[], Snapshot] | None = getattr(self.adapter, "snapshot", None)
         self.state: State = begin(world, implementation.declaration, prefixes)
         self.state.muted = muted
         self.state.key_of = key_function(implementation, self.state) if not world.weak_hash else None
-        self.state.shown = self.look()
+        self.state.shown = self._first_look()
         self.operations: list[op.Operation] = []
         self.outcomes: list[op.Outcome] = []
         self.snapshots: list[Snapshot | None] = []
@@ -105,16 +121,29 @@ class Lockstep:
         self._limited = time_limit.can_limit()
 
     def look(self) -> Snapshot | None:
-        """What the manager shows of itself now, or None."""
-        return self._observe() if self._observe else None
+        """What the manager shows of itself now, or None.  Raises ValueError if that is no snapshot."""
+        shown = self._observe() if self._observe else None
+        if fault := fault_of(shown, max(self.state.blocks, default=-1) + 1):
+            raise ValueError(fault)
+        return shown
+
+    def _first_look(self) -> Snapshot | None:
+        try:
+            return self.look()
+        except (Exception, SystemExit) as error:
+            raise CannotCreate(
+                f"{self.implementation.name}: the state of a fresh manager cannot be read: {_raised(error).error}"
+            ) from error
 
     def step(self, operation: op.Operation) -> Violation | None:
         """Perform one legal operation and rule on it.  Raises spec.judge.Illegal if no scheduler may ask for it."""
-        outcome = self._ask_limited(operation)
+        outcome = self._limit(lambda: ask(self.adapter, operation))
         try:
-            shown = self.look()
-        except Exception as error:
-            outcome, shown = op.Nonsense(f"its state cannot be read: {type(error).__name__}: {error}"), None
+            shown = self._limit(self.look)
+        except time_limit.TimeLimitExceeded:
+            outcome, shown = op.Nonsense("its state cannot be read: snapshot() does not return"), None
+        except (Exception, SystemExit) as error:
+            outcome, shown = op.Nonsense(f"its state cannot be read: {_raised(error).error}"), None
         self.operations.append(operation)
         self.outcomes.append(outcome)
         self.snapshots.append(shown)
@@ -128,12 +157,12 @@ class Lockstep:
         different = model.difference(self._model, expected, outcome, shown)
         return Violation("NANO-ORDER", different) if different else None
 
-    def _ask_limited(self, operation: op.Operation) -> op.Outcome:
+    def _limit(self, call: Callable[[], Any]) -> Any:
         if not self._limited:
-            return ask(self.adapter, operation)
+            return call()
         time_limit.arm(time_limit.DEFAULT_SECONDS)
         try:
-            return ask(self.adapter, operation)
+            return call()
         finally:
             time_limit.disarm()
 

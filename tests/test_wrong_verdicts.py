@@ -1,0 +1,109 @@
+"""Managers that once got a wrong verdict, or a traceback of ours: each stays here with the answer it must get."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kvspec.conformance import time_limit
+from kvspec.conformance.lockstep import CannotCreate, Lockstep
+from kvspec.conformance.program import Program, run
+from kvspec.impl.adapter import Implementation
+from kvspec.impl.model_adapter import MODEL, ModelAdapter
+from kvspec.spec import operations as op
+from kvspec.spec.state import Snapshot, World
+
+WORLD = World(3, 2)
+ADMIT = op.Admit("A", (0, 1, 0), 99)
+
+
+def changed(**methods: Any) -> Implementation:
+    """The model with some methods replaced."""
+    adapter = type("Changed", (ModelAdapter,), methods)
+    return Implementation("changed", MODEL.declaration, adapter, chain_hash=MODEL.chain_hash)
+
+
+def verdict(implementation: Implementation, *operations: op.Operation) -> tuple[str, str] | None:
+    _, violation = run(implementation, Program(WORLD, operations))
+    return (violation.clause, violation.because) if violation else None
+
+
+def later(show: Callable[[ModelAdapter], Any]) -> Callable[[ModelAdapter], Any]:
+    """Show junk, but not at once: a fresh manager looks right."""
+
+    def snapshot(self: ModelAdapter) -> Any:
+        return show(self) if self.model.sequences else ModelAdapter.snapshot(self)
+
+    return snapshot
+
+
+def but(**fields: Any) -> Callable[[ModelAdapter], Snapshot]:
+    return lambda self: replace(ModelAdapter.snapshot(self), **fields)
+
+
+JUNK = {
+    "too few counts": but(references=(1,)),
+    "no blocks": but(free=(None, "a")),
+    "lists": but(free=([1], [2])),
+    "a number": but(free=5),
+    "half pairs": but(index=((1, 2, 3),)),
+    "no numbers": but(index=(("key", "block"),)),
+    "unhashable keys": but(index=(([1], 0),)),
+    "a dictionary": lambda self: {"free": [1]},
+    "nothing readable": lambda self: sys.exit(4),
+}
+
+
+@pytest.mark.parametrize("show", JUNK.values(), ids=JUNK)
+def test_a_junk_snapshot_is_a_finding(show: Callable[[ModelAdapter], Any]) -> None:
+    found = verdict(changed(snapshot=later(show)), ADMIT)
+    assert found
+    assert found[0] == "ANSWER"
+    assert found[1].startswith("its state cannot be read: ")
+
+
+@pytest.mark.parametrize("show", JUNK.values(), ids=JUNK)
+def test_junk_of_a_fresh_manager_is_a_clear_error(show: Callable[[ModelAdapter], Any]) -> None:
+    with pytest.raises(CannotCreate, match="the state of a fresh manager cannot be read"):
+        Lockstep(changed(snapshot=show), WORLD)
+
+
+def test_a_snapshot_that_hangs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(self: ModelAdapter) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(time_limit, "DEFAULT_SECONDS", 0.05)
+    found = verdict(changed(snapshot=later(hang)), ADMIT)
+    assert found == ("ANSWER", "its state cannot be read: snapshot() does not return")
+
+
+class Unreadable(BaseException):
+    """An exception that is not even an Exception, and raises when it is printed."""
+
+    def __str__(self) -> str:
+        raise ValueError
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize("error", [GeneratorExit(), Unreadable()])
+def test_odd_exceptions_are_outcomes(error: BaseException) -> None:
+    def admit(*request: object) -> None:
+        raise error
+
+    found = verdict(changed(admit=admit), ADMIT)
+    assert found
+    assert found[0] == "TOTAL"
+
+
+def test_an_answer_that_cannot_be_shown_is_nonsense() -> None:
+    found = verdict(changed(admit=lambda *request: Unreadable()), ADMIT)
+    assert found == ("ANSWER", "the answer was Unreadable, which cannot be shown")
+
+
+def test_a_manager_that_exits_is_not_made() -> None:
+    with pytest.raises(CannotCreate, match="SystemExit: 3"):
+        Lockstep(changed(__init__=lambda self, world: sys.exit(3)), WORLD)
