@@ -212,10 +212,9 @@ def _check_table(state: State, name: str, sequence: SequenceState) -> None:
     known = state.declaration.covers is Covers.KNOWN
     most = {Covers.RESERVED: least, Covers.KNOWN: _blocks_for(state, len(sequence.tokens))}
     # ANSWER: an answer has the right type and lies in range
-    if alien := set(sequence.table) - state.blocks:
-        breach(
-            state, "ANSWER", f"the table of {name} names {min(alien)}, which is not a block of the pool", sequence=name
-        )
+    if not state.blocks.issuperset(sequence.table):
+        alien = min(set(sequence.table) - state.blocks)
+        breach(state, "ANSWER", f"the table of {name} names {alien}, which is not a block of the pool", sequence=name)
     # COVERS: the table has room for what is reserved, exactly where declared
     if len(sequence.table) < least:
         blocks = f"{len(sequence.table)} blocks of {state.world.block_size}"
@@ -281,7 +280,7 @@ def _reserve(state: State, operation: op.Reserve, outcome: op.Reserved, shown: S
 
 def _check_stable(state: State, name: str, before: tuple[int, ...], after: tuple[int, ...], more: int = 0) -> None:
     # STABLE: table entries of a live sequence never change
-    if after[: len(before)] != before or len(after) > len(before) + more:
+    if after is not before and (after[: len(before)] != before or len(after) > len(before) + more):
         breach(state, "STABLE", f"the table of {name} was {list(before)} and became {list(after)}", sequence=name)
 
 
@@ -489,6 +488,8 @@ def _check_order(state: State, block: int) -> None:
     if release == 0 or {"FIFO", "TAIL-FIRST"} <= state.muted:
         return
     for other, (when, position) in state.freed.items():
+        if when > release:
+            break
         # TAIL-FIRST: of one sequence the tail is recycled before its head
         if when == release and position > entry:
             breach(
