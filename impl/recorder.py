@@ -28,7 +28,6 @@ from kvspec.impl.recorder_sight import CannotRecord, calls_of, header_of, is_fre
 
 VARIABLE = "KVSPEC_RECORD"  # names the file; "{pid}" in it is replaced
 VARIABLE_KEY = "KVSPEC_RECORD_KEY"  # a secret: tokens are replaced by opaque numbers; "random" makes a new one
-BATCH = 512  # entries that are handed to the recorder's thread at once
 ROTATE = 256 << 20
 
 Manager = TypeVar("Manager")
@@ -66,33 +65,30 @@ class Recorder:
 
     # The hot path ------------------------------------------------------------------------------------------------
 
-    def _emit(self, entry: Entry) -> None:
-        self._batch.append(entry)
-        if len(self._batch) >= BATCH:
-            self._hand_over()
-
     def _hand_over(self) -> None:
-        batch, self._batch = self._batch, []
+        batch = self._batch[:]
+        self._batch.clear()
         assert self._output is not None
         self._output.put(batch)
 
     def _shadow(self, name: str) -> Callable[..., Any]:
         """The manager's method `name`, noted; calls that the manager makes to itself are not."""
-        original, before = getattr(self._manager, name), self._calls.before
-        after, failed = self._calls.after[name], self._calls.failed[name]
+        original, calls = getattr(self._manager, name), self._calls
+        after, failed = calls.after[name], calls.failed[name]
 
         def call(*arguments: Any, **named: Any) -> Any:
-            if self._inside or not self.active:
+            if self._inside:
                 return original(*arguments, **named)
             self._inside = True
             try:
-                self._guarded(before, arguments[0] if arguments else named.get("seq"))
+                if not calls.calm:
+                    self._guarded(calls.before, arguments[0] if arguments else named.get("seq"))
                 answer = original(*arguments, **named)
             except Exception as error:
                 self._guarded(failed, error, *arguments, **named)
                 raise
             finally:
-                self._inside = False
+                self._inside = not self.active
             try:
                 after(answer, *arguments, **named)
             except Exception as error:
@@ -116,7 +112,7 @@ class Recorder:
         hide = Opaque(key) if key is not None else None
         place = Path(os.fspath(path).replace("{pid}", str(os.getpid())))
         number = 0 if is_fresh(manager) else 1
-        self._manager, self._calls = manager, calls_of(type(manager), shape, self._emit)
+        self._manager, self._calls = manager, calls_of(type(manager), shape, self._batch, self._hand_over)
         self._output = Output(place, header, rotate, keep, hide, number, patience)
         self.active = True
         atexit.register(self.close)
@@ -132,7 +128,7 @@ class Recorder:
             self._fail(error)
 
     def _stop(self) -> None:
-        self.active = False
+        self.active, self._inside = False, True  # a method that somebody has kept goes straight to the manager
         atexit.unregister(self.close)
         for name, before in self._shadowed.items():
             if before is self:
@@ -145,7 +141,8 @@ class Recorder:
         """One warning, and the manager as it was."""
         if self.error is not None:
             return
-        self.error, self._batch = error, []
+        self.error = error
+        self._batch.clear()
         with contextlib.suppress(Exception):  # warnings are errors in some processes
             text = str(error) if isinstance(error, CannotRecord) else f"{type(error).__name__}: {error}"
             warnings.warn(f"kvspec does not record this manager: {text}", RuntimeWarning, stacklevel=4)

@@ -24,7 +24,8 @@ from kvspec.impl.recorder_lines import (
 )
 from kvspec.spec.operations import Cause, Failed, Refused
 
-Emit = Callable[[Entry], None]
+HandOver = Callable[[], None]
+BATCH = 512  # entries that are handed over at once
 CAUSES = {"WAITING": Cause.PREEMPTED, "PREEMPTED": Cause.PREEMPTED, "ABORTED": Cause.ABORTED}
 
 
@@ -38,10 +39,11 @@ class Known:
 
 
 class Calls:
-    """Late registration; `before` runs ahead of each call, `after` and `failed` hold one method a call."""
+    """Late registration; `after` and `failed` hold one method a call, `before` runs ahead of each one unless it is `calm`."""
 
-    def __init__(self, emit: Emit, grow: str, publish: str) -> None:
-        self._emit = emit
+    def __init__(self, entries: list[Entry], hand_over: HandOver, grow: str, publish: str) -> None:
+        self.calm = True
+        self._entries, self._emit, self._hand_over = entries, entries.append, hand_over
         self._live: dict[int, Known] = {}
         self._names: set[str] = set()
         self._admitted: tuple[Known, tuple[Any, ...], int, tuple[Any, ...]] | None = None
@@ -105,12 +107,13 @@ class Calls:
         known = Known(seq, self._free_name(seq), len(seq))
         self._live[id(seq)] = known
         self._names.add(known.name)
+        self.calm = False
         self._admitted = known, tuple(seq.token_ids), seq.num_cached_tokens, tuple(seq.block_table)
 
     def _settle(self) -> None:
         assert self._admitted is not None
         known, tokens, cached, table = self._admitted
-        self._admitted = None
+        self._admitted, self.calm = None, True
         rest = len(tokens) - cached
         planned = getattr(known.sequence, "num_scheduled_tokens", 0)
         limit = planned if 0 < planned <= rest else max(1, rest)
@@ -140,8 +143,10 @@ class Calls:
         known = self._live.get(id(seq)) or self._stranger(seq)
         if self._commits:
             self._end_commit()
-        if len(seq) != known.length:
-            self._appended(known)
+        length, before = len(seq), known.length
+        if length != before:
+            known.length = length
+            self._emit((APPEND, known.name, tuple(seq.token_ids[before:])))
         known.reserved = 1
         self._emit((RESERVE, known.name, 1, tuple(seq.block_table)))
 
@@ -168,7 +173,11 @@ class Calls:
     # The end of a step -------------------------------------------------------------------------------------------
 
     def _publish(self, answer: Any, seq: Any) -> None:
-        if known := self._published(seq):
+        known = self._live.get(id(seq))
+        if known is not None and known.reserved:
+            known.reserved = 0
+            self._commits.append((known.name, tuple(seq.block_table)))
+        elif known := self._published(seq):
             self._commits.append((known.name, tuple(seq.block_table)))
 
     def _published(self, seq: Any) -> Known | None:
@@ -188,6 +197,8 @@ class Calls:
         if self._commits:
             self._emit((COMMIT, self._commits))
             self._commits = []
+            if len(self._entries) >= BATCH:
+                self._hand_over()
 
     def _cannot_publish(self, error: BaseException, seq: Any) -> None:
         known = self._published(seq)
@@ -208,6 +219,8 @@ class Calls:
     def _leave(self, seq: Any) -> str:
         self._end_commit()
         self._refused.clear()
+        if len(self._entries) >= BATCH:
+            self._hand_over()
         known = self._live.pop(id(seq), None)
         if known is None:
             return self._name(seq)

@@ -6,14 +6,15 @@ The step has ended as soon as a sequence in it has grown, because tokens are sam
 from typing import Any
 
 from kvspec.impl.nano_vllm.answers import yes_or_no
-from kvspec.impl.recorder_calls import Calls, Emit, Known
+from kvspec.impl.recorder_calls import Calls, HandOver, Known
+from kvspec.impl.recorder_lines import Entry
 
 
 class EarlyCalls(Calls):
     """Early registration: ``can_allocate`` and ``can_append`` say yes or no, and no call ends a step."""
 
-    def __init__(self, emit: Emit, grow: str, publish: str = "") -> None:
-        super().__init__(emit, grow, publish)
+    def __init__(self, entries: list[Entry], hand_over: HandOver, grow: str, publish: str = "") -> None:
+        super().__init__(entries, hand_over, grow, publish)
         self._flying: dict[int, Known] = {}
         for calls in (self.after, self.failed):
             calls.pop(publish)
@@ -26,6 +27,7 @@ class EarlyCalls(Calls):
             for known in self._flying.values():
                 known.reserved = 0
             self._flying.clear()
+            self.calm = self._admitted is None
             self._end_commit()
 
     def _has_grown(self, known: Known | None) -> bool:
@@ -46,10 +48,12 @@ class EarlyCalls(Calls):
         known = self._admitted[0]
         super()._settle()
         self._flying[id(known.sequence)] = known
+        self.calm = False
 
     def _grow(self, answer: Any, seq: Any) -> None:
         super()._grow(answer, seq)
         self._flying[id(seq)] = self._live[id(seq)]
+        self.calm = False
 
     def _leave(self, seq: Any) -> str:
         self._flying.pop(id(seq), None)

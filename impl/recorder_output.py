@@ -88,15 +88,16 @@ class Output:
             self.error = error
 
     def _write_batch(self, batch: list[Entry]) -> None:
+        """A new file begins when there is something to write to it, so that none is empty."""
+        if batch and self._size >= self._rotate:
+            self._close_part()
+            self._open()
+            self._drop_oldest()
         lines, of = [], self._lines.of
         for entry in batch:
             lines += of(entry)
         self._write("".join(lines).encode())
         self._file.flush()
-        if self._size >= self._rotate:
-            self._close_part()
-            self._open()
-            self._drop_oldest()
 
     def _write(self, text: bytes) -> None:
         self._file.write(text)

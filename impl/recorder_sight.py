@@ -30,11 +30,11 @@ def shape_to_record(manager: Any) -> shapes.Shape:
     return shape
 
 
-def calls_of(cls: type, shape: shapes.Shape, emit: Callable[[Entry], None]) -> Calls:
+def calls_of(cls: type, shape: shapes.Shape, entries: list[Entry], hand_over: Callable[[], None]) -> Calls:
     """Who understands the calls of this shape."""
     if shape is shapes.EARLY:
-        return EarlyCalls(emit, shapes.grow_name(cls))
-    return Calls(emit, shapes.grow_name(cls), shapes.publish_name(cls))
+        return EarlyCalls(entries, hand_over, shapes.grow_name(cls))
+    return Calls(entries, hand_over, shapes.grow_name(cls), shapes.publish_name(cls))
 
 
 def _declaration(manager: Any, shape: shapes.Shape) -> Declaration:

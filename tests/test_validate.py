@@ -83,7 +83,7 @@ def test_the_verdict_is_that_of_the_strict_judge(name: str, context: str, tmp_pa
         assert (found.violation, found.judged) == (strict.violation, strict.operations)
         assert found.remarks == []
         broken.add(found.violation is not None)
-    assert (True in broken) == (name != "model")
+    assert True in broken  # the model loses one of two equal blocks, as nano-vllm does
 
 
 def test_lines_are_decoded_as_by_the_strict_reader(log: Path, tmp_path: Path) -> None:
