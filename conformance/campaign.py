@@ -13,7 +13,7 @@ from kvspec.conformance.contexts import Context
 from kvspec.conformance.generator import Generator
 from kvspec.conformance.lockstep import Lockstep
 from kvspec.conformance.program import Counterexample, Program, others_muted
-from kvspec.conformance.time_limit import alarm_installed
+from kvspec.conformance.time_limit import NO_ANSWER, alarm_installed
 from kvspec.impl.adapter import Implementation
 from kvspec.spec.clauses import CLAUSES
 from kvspec.spec.judge import Violation
@@ -23,6 +23,7 @@ Progress = Callable[[int], None]
 
 MOST_OTHERS = 6
 ENOUGH_FATAL = 40  # programs that end in a known fatal clause before a context is given up early
+ENOUGH_HANGS = 3  # each costs the whole time limit of a call
 
 
 @dataclass(slots=True)
@@ -65,7 +66,9 @@ def run_campaign(
 
 
 def _hopeless(result: CampaignResult) -> bool:
-    """Every program so far ended in a fatal clause: more of them tell nothing new."""
+    """The manager hangs, or every program so far ended in a fatal clause: more of them tell nothing new."""
+    if result.counts["hangs"] >= ENOUGH_HANGS:
+        return True
     return result.counts["ended_early"] == result.programs >= ENOUGH_FATAL
 
 
@@ -90,6 +93,7 @@ def _run_program(
                 _record(result, lockstep, noted, others_muted(noted.clause))
         if violation:
             result.counts["ended_early"] += 1
+            result.counts["hangs"] += NO_ANSWER in violation.because
             _record(result, lockstep, violation, muted)
             break
     result.programs += 1

@@ -33,12 +33,19 @@ class Generator:
     # A step is planned, then committed as a whole: the order of calls of nano-vllm's scheduler.
 
     def _by_steps(self, flying: list[str]) -> op.Operation:
+        if flying and self._may_withdraw() and self.random.random() < 0.1:
+            return op.Release(self.random.choice(flying), op.Cause.ABORTED)
         if not flying:
             self.decoding = bool(self._ready()) and self.random.random() < 0.6
         elif self.random.random() < 0.55:
             return op.Commit(tuple(flying))
         operation = self._plan_decode() if self.decoding else self._plan_prefill(flying)
         return operation or (op.Commit(tuple(flying)) if flying else self._fallback())
+
+    def _may_withdraw(self) -> bool:
+        """May a block go that was hit in the step that was to compute it?"""
+        declaration = self.state.declaration
+        return declaration.same_step_hit and declaration.release_in_flight
 
     def _plan_decode(self) -> op.Operation | None:
         ready = self._ready()

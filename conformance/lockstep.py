@@ -33,7 +33,7 @@ def ask(adapter: Adapter, operation: op.Operation) -> op.Outcome:
     try:
         outcome = _call(adapter, operation)
     except time_limit.TimeLimitExceeded:
-        return op.Failed(f"nothing: no answer within {time_limit.DEFAULT_SECONDS:g} s")
+        return op.Failed(f"nothing: {time_limit.NO_ANSWER} {time_limit.DEFAULT_SECONDS:g} s")
     except KeyboardInterrupt:
         raise
     except BaseException as error:

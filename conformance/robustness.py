@@ -6,7 +6,7 @@ from kvspec.conformance.lockstep import CannotCreate, Lockstep, ask
 from kvspec.conformance.time_limit import alarm_installed
 from kvspec.impl.adapter import Implementation
 from kvspec.spec import operations as op
-from kvspec.spec.judge import Violation
+from kvspec.spec.judge import Violation, illegal
 from kvspec.spec.state import World
 
 LIMIT = 1 << 20
@@ -15,7 +15,18 @@ LIMIT = 1 << 20
 def check_robust(implementation: Implementation) -> dict[str, Violation | None]:
     """Each clause of the profile `robust`, with its violation or None."""
     with alarm_installed():
-        return {clause: scenario(implementation) for clause, scenario in SCENARIOS.items()}
+        return {clause: _tried(clause, implementation) for clause in SCENARIOS}
+
+
+class _NotLive(Exception):
+    """There is no live sequence to be rude to."""
+
+
+def _tried(clause: str, implementation: Implementation) -> Violation | None:
+    try:
+        return SCENARIOS[clause](implementation)
+    except _NotLive as reason:
+        return Violation(clause, f"it cannot be tried: {reason}")
 
 
 def _world(implementation: Implementation, blocks: int = 3) -> World:
@@ -53,7 +64,9 @@ def _live(implementation: Implementation) -> Lockstep:
     """A manager with one live sequence A, whose prompt is computed."""
     lockstep = Lockstep(implementation, _world(implementation))
     for operation in (op.Admit("A", (0,) * (lockstep.world.block_size + 1), LIMIT), op.Commit(("A",))):
-        lockstep.step(operation)
+        violation = None if illegal(lockstep.state, operation) else lockstep.step(operation)
+        if violation or isinstance(lockstep.outcomes[-1], op.Refused | op.Failed):
+            raise _NotLive(f"of a fresh manager {_spoken(operation)} was answered with {lockstep.outcomes[-1]}")
     return lockstep
 
 

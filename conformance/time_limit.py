@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 DEFAULT_SECONDS = 10.0
+NO_ANSWER = "no answer within"
 
 
 class TimeLimitExceeded(BaseException):

@@ -3,16 +3,24 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 
 from kvspec.conformance import time_limit
+from kvspec.conformance.campaign import run_campaign
+from kvspec.conformance.contexts import CONTEXTS
+from kvspec.conformance.explorer import SmallWorld
+from kvspec.conformance.explorer.search import explore
 from kvspec.conformance.lockstep import CannotCreate, Lockstep
 from kvspec.conformance.program import Program, run
+from kvspec.conformance.robustness import check_robust
+from kvspec.conformance.shrink import shrink
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.model_adapter import MODEL, ModelAdapter
 from kvspec.spec import operations as op
+from kvspec.spec.declaration import Publish
 from kvspec.spec.state import Snapshot, World
 
 WORLD = World(3, 2)
@@ -107,3 +115,89 @@ def test_an_answer_that_cannot_be_shown_is_nonsense() -> None:
 def test_a_manager_that_exits_is_not_made() -> None:
     with pytest.raises(CannotCreate, match="SystemExit: 3"):
         Lockstep(changed(__init__=lambda self, world: sys.exit(3)), WORLD)
+
+
+class Clocked(ModelAdapter):
+    """Right, but it counts calls: no two of its states are ever equal."""
+
+    calls = 0
+
+    def admit(self, *request: Any) -> op.Outcome:
+        self.calls += 1
+        return super().admit(*request)
+
+    def copy(self) -> "Clocked":
+        other = Clocked.__new__(Clocked)
+        other.model, other.calls = self.model, self.calls
+        return other
+
+    def snapshot(self) -> Snapshot:
+        return replace(super().snapshot(), index=None)
+
+
+def test_a_small_world_without_end_is_given_up() -> None:
+    clocked = Implementation("clocked", MODEL.declaration, Clocked)
+    found = explore(clocked, SmallWorld(2, 2, 2, 1, 4), limit_states=1500)
+    assert (found.counterexample, found.certificate.exhausted) == (None, False)
+    assert found.certificate.stopped == "limit of 1,500 states"
+
+
+def test_a_manager_that_hangs_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    hung = []
+
+    def hang(*request: object) -> None:
+        hung.append(request)
+        while True:
+            pass
+
+    monkeypatch.setattr(time_limit, "DEFAULT_SECONDS", 0.01)
+    hanging = changed(append=hang)
+    found = run_campaign(hanging, CONTEXTS["steps"], seed=0, programs=400)
+    assert (len(hung), list(found.found)) == (3, ["TOTAL"])
+    assert shrink(hanging, found.found["TOTAL"]).violation.clause == "TOTAL"
+    assert len(hung) < 20
+
+
+class Moody(ModelAdapter):
+    """Refuses now and then, whatever it is asked."""
+
+    moods = Random(0)
+
+    def admit(self, *request: Any) -> op.Outcome:
+        return op.Refused() if self.moods.random() < 0.05 else super().admit(*request)
+
+
+def test_a_breach_that_cannot_be_repeated_is_kept_as_it_is() -> None:
+    moody = Implementation("moody", MODEL.declaration, Moody, chain_hash=MODEL.chain_hash)
+    found = run_campaign(moody, CONTEXTS["steps"], seed=0, programs=60).found["NO-MEANS-NO"]
+    for _ in range(20):
+        assert shrink(moody, found).violation.clause == "NO-MEANS-NO"
+
+
+def test_bad_requests_to_a_manager_that_admits_nobody() -> None:
+    found = check_robust(changed(admit=lambda *request: op.Refused()))["REPEATED"]
+    assert found
+    assert found.because.startswith("it cannot be tried: of a fresh manager admit of A was answered with Refused")
+
+
+class Early(ModelAdapter):
+    """Publishes at admission, claims that a sequence may go at any time, and does not withdraw what it published."""
+
+    def admit(self, sequence: str, tokens: tuple[int, ...], limit: int, namespace: str) -> op.Outcome:
+        outcome = super().admit(sequence, tokens, limit, namespace)
+        if isinstance(outcome, op.Admitted):
+            before = self.model.sequences[sequence]
+            super().commit((sequence,))
+            self.model = replace(self.model, sequences={**self.model.sequences, sequence: before})
+        return outcome
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot()
+
+
+def test_a_hit_on_what_was_withdrawn_within_the_step_is_found() -> None:
+    declared = replace(MODEL.declaration, publish=Publish.RESERVE, same_step_hit=True)
+    honest = Implementation("early", replace(declared, release_in_flight=False), Early)
+    assert not run_campaign(honest, CONTEXTS["steps"], seed=0, programs=150).found.keys() & {"CONTENT"}
+    found = run_campaign(replace(honest, declaration=declared), CONTEXTS["steps"], seed=0, programs=150).found
+    assert "CONTENT" in found

@@ -194,7 +194,7 @@ class Search:
             while nodes:
                 self._expand(nodes.pop(), following)
                 waiting -= 1
-                if limit_states is not None and len(self.counted) >= limit_states:
+                if limit_states is not None and len(self.visited) >= limit_states:
                     raise _Stopped(f"limit of {limit_states:,} states")
                 if deadline is not None and time.monotonic() > deadline:
                     raise _Stopped("time limit")
