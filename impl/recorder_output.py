@@ -74,7 +74,7 @@ class Output:
     def _run(self) -> None:
         while (batch := self._queue.get()) is not None:
             if self.error is None:
-                self._guarded(lambda batch=batch: self._write_batch(batch))  # type: ignore[misc]
+                self._guarded(lambda batch=batch: self._write_batch(batch))
         if self.error is None and not self._abandoned:
             self._guarded(self._close_part)
         else:

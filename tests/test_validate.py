@@ -108,6 +108,8 @@ WRONG = (
     '{"number":1,"request":{"op":"append","sequence":"A","token":true},"answer":{"outcome":"appended"}}',
     '{"number":1,"request":{"op":"append","sequence":"A","token":NaN},"answer":{"outcome":"appended"}}',
     '{"number":1,"request":{"op":"append","sequence":"A","token":1},"answer":{"outcome":"appended"}} x',
+    '{"number":1,"request":{"op":"append","sequence":"A","token":1},"answer":{"outcome":"released"}}',
+    '{"number":1,"request":{"op":"commit","sequences":["A"]},"answer":{"outcome":"committed","tables":[[0],[1]]}}',
     "admit A",
     "",
 )

@@ -97,7 +97,7 @@ class RecentNames(set[str]):
             del self._order[oldest]
             super().discard(oldest)
 
-    def discard(self, name: str) -> None:
+    def discard(self, name: object) -> None:
         """As of a set."""
         super().discard(name)
-        self._order.pop(name, None)
+        self._order.pop(str(name), None)

@@ -12,7 +12,7 @@ def course_of(found: Validation) -> str:
     """The picture."""
     course = [interval for interval in found.statistics.course if interval.operations]
     blocks = found.header.world.blocks
-    panels = (
+    panels: tuple[tuple[str, list[float | None], float, str], ...] = (
         ("prompt tokens found in the cache", [_share(each.cached, each.asked) for each in course], 1.0, "100 %"),
         ("blocks in use", [float(each.used) for each in course], float(blocks), f"{blocks:,}"),
         ("refusals a 1,000 operations", *_refusals(course)),

@@ -36,6 +36,7 @@ _RELEASE = re.compile(
 _NUMBERS = re.compile(rb"(?:0|[1-9][0-9]*)(?:,(?:0|[1-9][0-9]*))*")
 _NAMES = re.compile(rb'[A-Za-z0-9_.:#-]+(?:","[A-Za-z0-9_.:#-]+)*')
 _CAUSES = {cause.value.encode(): cause for cause in op.Cause}
+_ANSWERS = {op.Admit: op.Admitted, op.Reserve: op.Reserved, op.Append: op.Appended, op.Release: op.Released}
 _APPENDED, _RELEASED = op.Appended(), op.Released()
 
 
@@ -48,7 +49,7 @@ class FastLines:
 
     def __init__(self) -> None:
         self._tables: dict[bytes, tuple[bytes, tuple[int, ...]]] = {}
-        self._scan = json.JSONDecoder(parse_constant=_no_constant).scan_once
+        self._scan = json.JSONDecoder(parse_constant=_no_constant).raw_decode
 
     def decode(self, line: bytes, place: int) -> Decoded:
         """The operation in a line; `place` is the number of the line.  Raises TraceError."""
@@ -92,17 +93,27 @@ class FastLines:
 
     def _strictly(self, line: bytes, place: int) -> Decoded:
         try:
-            value, end = self._scan(line.decode(), 0)
+            value, end = self._scan(line.decode())
             rest = line.decode()[end:]
-        except (ValueError, StopIteration, RecursionError) as error:
-            raise TraceError(f"line {place} is not JSON: {error or 'nothing is there'}") from None
+        except (ValueError, RecursionError) as error:
+            raise TraceError(f"line {place} is not JSON: {error}") from None
         if rest.strip():
             raise TraceError(f"line {place} is not JSON: there is more behind the value")
         try:
             record = RECORD.read(value)
         except EncodingError as error:
             raise TraceError(f"line {place}: {error}") from None
+        if not _fits(record.request, record.answer):
+            raise TraceError(f"line {place}: the answer is none to this request")
         return record.number, record.request, record.answer, record.snapshot
+
+
+def _fits(request: op.Operation, answer: op.Outcome) -> bool:
+    if isinstance(answer, op.Refused | op.Failed | op.Nonsense):
+        return True
+    if isinstance(request, op.Commit) and isinstance(answer, op.Committed):
+        return len(request.sequences) == len(answer.tables)
+    return type(answer) is _ANSWERS.get(type(request))
 
 
 def _numbers(text: bytes) -> tuple[int, ...]:

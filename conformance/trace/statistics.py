@@ -97,8 +97,9 @@ class Statistics:
             self._merge()
 
     def _merge(self) -> None:
-        halves = zip(self.course[::2], self.course[1::2], strict=False)
-        self.course = [first for first, second in halves if not first.add(second)]  # type: ignore[func-returns-value]
+        for first, second in zip(self.course[::2], self.course[1::2], strict=False):
+            first.add(second)
+        self.course = self.course[::2]
         self._length *= 2
 
     def _admit(self, request: op.Admit, answer: op.Admitted, state: State) -> None:

@@ -35,24 +35,24 @@ class Strangers:
             self._show(request.sequence, answer.table)
         elif isinstance(request, op.Release):
             self._tables.pop(request.sequence, None)
-        return self._skip()
-
-    def _skip(self) -> None:
         self.skipped += 1
+        return None
 
     def _commit(self, request: op.Commit, answer: op.Outcome) -> tuple[op.Operation, op.Outcome] | None:
         live = self.state.sequences
         if all(name in live for name in request.sequences):
             return request, answer
         if not isinstance(answer, op.Committed):
-            return self._skip()
+            self.skipped += 1
+            return None
         rows = list(zip(request.sequences, answer.tables, strict=True))
         for name, table in rows:
             if name not in live:
                 self._show(name, table)
         known = [(name, table) for name, table in rows if name in live]
         if not known:
-            return self._skip()
+            self.skipped += 1
+            return None
         names, tables = zip(*known, strict=True)
         return op.Commit(names), op.Committed(tables)
 
