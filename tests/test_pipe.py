@@ -116,6 +116,27 @@ def test_an_impossible_world_is_a_clear_error():
     assert check_robust(load())["BAD-POOL"] is None
 
 
+def test_a_fork_has_a_child_of_its_own():
+    implementation = load()
+    adapter = implementation.create(World(6, 2))
+    perform(adapter, STEPS[:3])
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.write(write, repr(perform(adapter, STEPS[3:])).encode())
+            perform(implementation.create(World(4, 2)))
+        finally:
+            os._exit(0)
+    os.close(write)
+    perform(adapter, STEPS[3:5])
+    with os.fdopen(read) as answers:
+        forked = answers.read()
+    os.waitpid(pid, 0)
+    assert forked == repr(perform(implementation.create(World(6, 2)))[3:])
+    assert adapter._perform(STEPS[6]) == op.Released()
+
+
 def test_a_copy_goes_its_own_way_by_replay():
     adapter = load().create(World(6, 2))
     perform(adapter, STEPS[:3])

@@ -93,7 +93,7 @@ class PipeAdapter:
         """Several operations in one batch: outcomes and snapshots, up to the one at which the program broke."""
         if self._gone:
             return [(op.Failed(self._gone), None)]
-        replay = [] if self._connection.owner is self._token else list(self._past.since_start())
+        replay = [] if self._connection.has_manager_of(self._token) else list(self._past.since_start())
         asked = [request_line(operation) for operation in operations]
         step = 2 if self._observes else 1
         batch = [line for request in asked for line in (request, LOOK)[:step]]

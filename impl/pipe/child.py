@@ -45,12 +45,13 @@ class Child:
         self._received = bytearray()
         self._words: deque[bytes] = deque()
         self._stderr_open = True
-        self._finalizer = weakref.finalize(self, _end, self._process)
+        self._finalizer = weakref.finalize(self, _end, self._process, os.getpid())
+        self._owner = os.getpid()
 
     @property
     def running(self) -> bool:
-        """Is it still there to be asked?"""
-        return self._finalizer.alive
+        """Is it still there to be asked, by this process?  A fork of the one that started it needs a child of its own."""
+        return self._finalizer.alive and self._owner == os.getpid()
 
     def last_words(self) -> str:
         """The end of what it wrote on standard error, as one line; empty if it wrote nothing."""
@@ -154,7 +155,7 @@ class Child:
 
     def stop(self, grace: float = GRACE_SECONDS) -> None:
         """Close its input, wait `grace` seconds, then kill whatever is left of its process group."""
-        if self._finalizer.alive:
+        if self.running:
             with suppress(OSError):
                 self._process.stdin.close()  # type: ignore[union-attr]
             with suppress(subprocess.TimeoutExpired):
@@ -184,11 +185,15 @@ def _status(code: int | None) -> str:
     return f"it exited with code {code}"
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the process group (also what the child left behind in it), reap the child, close the pipes."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def _end(process: "subprocess.Popen[bytes]", owner: int) -> None:
+    """Kill the process group (also what the child left behind in it), reap the child, close the pipes.
+
+    A fork of the owner only closes its copies of the pipes.
+    """
+    if owner == os.getpid():
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
         with suppress(OSError):
             stream.close()  # type: ignore[union-attr]

@@ -27,6 +27,10 @@ class Connection:
         self.owner: object | None = None
         self.asked = self.starts = 0
 
+    def has_manager_of(self, owner: object) -> bool:
+        """Does the running program have the manager of this owner?"""
+        return self.owner is owner and self._child is not None and self._child.running
+
     def ask(self, request: Request) -> Answer:
         """One answer.  Raises BrokenProgram, OSError if the program cannot be started."""
         lines, broken = self.exchange([request_line(request)])
