@@ -7,33 +7,33 @@ from dataclasses import dataclass
 class Effort:
     """`programs`: random programs a context.  `examples`: Hypothesis examples a context.
 
-    `worlds`: which small worlds are exhausted (``explorer.default_worlds``).  `symbolic_seconds`: CPU budget of the
-    symbolic search, 0 for none.
+    `proves_length`: is every shorter program of the same small world tried, before a counterexample is shown?
     """
 
     name: str
     programs: dict[str, int]
     examples: int
-    symbolic_seconds: float
+    proves_length: bool = True
 
 
 EFFORTS: dict[str, Effort] = {
     effort.name: effort
     for effort in (
         Effort(
-            "smoke", {"steps": 400, "chunked": 200, "model": 100, "one": 100, "collision": 100, "namespace": 100}, 5, 0
+            "smoke",
+            {"steps": 400, "chunked": 200, "model": 100, "one": 100, "collision": 100, "namespace": 100},
+            5,
+            proves_length=False,
         ),
         Effort(
             "default",
             {"steps": 6000, "chunked": 4000, "model": 2000, "one": 1500, "collision": 1000, "namespace": 1500},
             60,
-            0,
         ),
         Effort(
             "deep",
             {"steps": 120000, "chunked": 80000, "model": 20000, "one": 20000, "collision": 5000, "namespace": 20000},
             1000,
-            90,
         ),
     )
 }

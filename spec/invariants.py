@@ -26,7 +26,7 @@ def partition(state: State, shown: Snapshot) -> str | None:
         return f"block {min(lost)} is held by nobody, yet not free"
     if alien := free - state.blocks:
         return f"the free list names block {min(alien)}, which is not in the pool"
-    if shown.used is not None and set(shown.used) != state.blocks - free - cached:
+    if shown.used is not None and set(shown.used) - (cached - held) != state.blocks - free - (cached - held):
         return f"the used blocks {sorted(shown.used)} are not all but the free ones {sorted(free)}"
     return None
 
