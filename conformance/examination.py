@@ -13,7 +13,7 @@ from random import Random
 from kvspec.conformance.campaign import CampaignResult, run_campaign
 from kvspec.conformance.contexts import CONTEXTS, Context
 from kvspec.conformance.effort import EFFORTS, Effort
-from kvspec.conformance.explorer import Exploration, SmallWorld
+from kvspec.conformance.explorer import Exploration, NotFaithful, SmallWorld
 from kvspec.conformance.explorer import Progress as WorldProgress
 from kvspec.conformance.explorer.defaults import default_worlds
 from kvspec.conformance.explorer.parallel import explore_all
@@ -94,6 +94,7 @@ class Examination:
         self._contexts: dict[str, CampaignResult] = {}
         self._shrunk: dict[tuple[str, str], Counterexample] = {}
         self._results: dict[tuple[str, str], ClauseResult] = {}
+        self._unfaithful = ""
 
     @property
     def profiles(self) -> tuple[str, ...]:
@@ -151,7 +152,7 @@ class Examination:
     def explorations(self) -> list[Exploration]:
         """The small worlds of this effort, exhausted if they end within `MOST_STATES`.
 
-        Raises explorer.NotFaithful if copies of the manager differ.
+        None if the manager cannot be copied and replayed faithfully: the run then proves nothing, and says why.
         """
         worlds = default_worlds(self.implementation.declaration, self.options.effort)
 
@@ -159,9 +160,13 @@ class Examination:
             self.progress(f"world {world.label}: {where.states:,} states", 0, 1)
 
         most = MOST_STATES[self.options.effort]
-        found = explore_all(self.implementation, worlds, self._undecided_here, limit_states=most, progress=show)
-        self.progress("worlds", 1, 1)
-        return found
+        try:
+            return explore_all(self.implementation, worlds, self._undecided_here, limit_states=most, progress=show)
+        except NotFaithful as error:
+            self._unfaithful = str(error)
+            return []
+        finally:
+            self.progress("worlds", 1, 1)
 
     @property
     def _undecided_here(self) -> frozenset[str]:
@@ -341,6 +346,8 @@ class Examination:
         ]
         if not decided:
             reasons.append("no clause of a declared profile was tried")
+        if self._unfaithful:
+            reasons.append(f"small worlds cannot be explored: {self._unfaithful}")
         if self.canary_missed:
             reasons.append(self.canary_missed)
         if self.first_difference:

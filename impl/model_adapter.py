@@ -57,8 +57,8 @@ class ModelAdapter:
 
     def copy(self) -> "ModelAdapter":
         """An independent adapter in the same state."""
-        other = ModelAdapter.__new__(ModelAdapter)
-        other.model = self.model
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
         return other
 
 

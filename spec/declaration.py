@@ -32,12 +32,12 @@ class Covers(StrEnum):
 class Declaration:
     """What one implementation claims (`profiles`) and how it legally differs.
 
-    `credits_shared`: admission counts a hit on a block in use as needing no room; not
-    to be declared by a manager that may fail to find what is intact (no cache, a time to live).  `same_step_hit`: a block may be hit in
-    the step that computes it; then a step is committed as a whole and judged when it ends.  `release_in_flight`: a
-    sequence may be released between reserve and commit.  `withheld`: blocks a refusal may keep back (watermark).
-    `unusable`: block ids that are never handed out (a null block).  `extra_owners`: reference counts may exceed the
-    number of table entries.  `stale_index`: index entries may be out of date, because each hit verifies what it finds.
+    `credits_shared`: admission counts a hit on a block in use as needing no room; not to be declared by a manager that may
+    fail to find what is intact (no cache, a time to live).  `same_step_hit`: a block may be hit in the step that computes
+    it; then a step is committed as a whole and judged when it ends.  `release_in_flight`: a sequence may be released
+    between reserve and commit.  `withheld`: blocks a refusal may keep back (watermark).  `unusable`: block ids that are
+    never handed out (a null block).  `extra_owners`: reference counts may exceed the number of table entries.
+    `stale_index`: index entries may be out of date, because each hit verifies what it finds.
     """
 
     name: str
