@@ -160,7 +160,7 @@ def _next_step(introduction: Introduction, hit: bool, target: str) -> str:
         return "nothing was found again: write the prefix cache, then declare the profile prefix"
     if not introduction.snapshot:
         return "answer snapshot: then faults are found where they happen, not when they hurt"
-    return f'all three exchanges work: kvspec vectors --impl "{target}", then kvspec check "{target}"'
+    return f'all three exchanges work: kvspec vectors "{target}", then kvspec check "{target}"'
 
 
 def _short(line: bytes) -> str:

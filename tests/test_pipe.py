@@ -47,7 +47,7 @@ def target(way: str = "", folder: object = "") -> str:
     return f"cmd:{sys.executable} {PROGRAM} '{way}' '{folder}'"
 
 
-def load(way: str = "", folder: object = "", seconds: float = 2):
+def load(way: str = "", folder: object = "", seconds: float = 20):
     return load_pipe(target(way, folder), seconds=seconds)
 
 
@@ -187,14 +187,14 @@ MISBEHAVIOUR = {
 @pytest.mark.parametrize("way", MISBEHAVIOUR)
 def test_misbehaviour_at_operation_7_is_one_clear_message(way, tmp_path):
     leaves_a_child = way != "closes"
-    implementation = load(way, tmp_path if leaves_a_child else "", seconds=0.4)
+    implementation = load(way, tmp_path if leaves_a_child else "", seconds=0.4 if way == "hangs" else 20)
     adapter = implementation.create(World(4, 2))
     began = time.monotonic()
     outcomes = perform(adapter)
     assert outcomes[:6] == perform(load().create(World(4, 2)), STEPS[:6])
     assert outcomes[6] == MISBEHAVIOUR[way]
     assert isinstance(outcomes[7], op.Failed), "this manager is gone"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     assert nothing_runs(tmp_path) or not leaves_a_child
 
 
@@ -226,7 +226,7 @@ def test_answers_that_change_on_replay_are_nonsense():
 
 def test_a_crash_is_a_violation_and_a_hang_is_one():
     for way in ("dies", "hangs"):
-        found = run_campaign(load(way, seconds=0.4), CONTEXTS["steps"], 0, 6).found
+        found = run_campaign(load(way, seconds=0.4 if way == "hangs" else 20), CONTEXTS["steps"], 0, 6).found
         assert "TOTAL" in found
         assert found["TOTAL"].violation.because.startswith("the manager raised nothing: ")
 
