@@ -20,7 +20,11 @@ app = typer.Typer(
 )
 
 Target = Annotated[
-    str, typer.Argument(metavar="IMPL", help="path/to/file.py:Class, module:Class, bundled, known-bad:SLUG")
+    str,
+    typer.Argument(
+        metavar="IMPL",
+        help="path/to/file.py:Class, module:Class, cmd:PROGRAM, bundled, hardened, model, known-bad:SLUG",
+    ),
 ]
 Stubs = Annotated[list[str], typer.Option("--stub", metavar="MODULE", help="stand-in for a missing heavy module")]
 EffortName = Annotated[str, typer.Option(help="smoke, default or deep")]
@@ -100,6 +104,8 @@ def check(
         code = run_check(request, Console(highlight=False))
     except (ValueError, CannotCreate) as error:
         raise fail(str(error)) from None
+    except OSError as error:
+        raise fail(f"{error.filename}: {error.strerror}") from None
     raise typer.Exit(int(code))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from kvspec.conformance import time_limit
 from kvspec.conformance.snapshots import fault_of
 from kvspec.impl.adapter import Adapter, Implementation
-from kvspec.impl.nano_vllm.answers import is_clear
+from kvspec.impl.nano_vllm.answers import is_clear, spoken, without_addresses
 from kvspec.spec import model
 from kvspec.spec import operations as op
 from kvspec.spec.judge import Violation, advance, begin
@@ -29,7 +29,7 @@ class CannotCreate(Exception):
 
 
 def ask(adapter: Adapter, operation: op.Operation) -> op.Outcome:
-    """Perform one operation: exceptions, hangs and answers of the wrong kind become outcomes here and nowhere else."""
+    """Perform one operation; exceptions, hangs and answers of the wrong kind become outcomes here."""
     try:
         outcome = _call(adapter, operation)
     except time_limit.TimeLimitExceeded:
@@ -44,14 +44,14 @@ def ask(adapter: Adapter, operation: op.Operation) -> op.Outcome:
 def _raised(error: BaseException) -> op.Failed:
     """An exception as an outcome, even one that cannot be read."""
     try:
-        return op.Failed(f"{type(error).__name__}: {error}", clear=is_clear(error))
+        return op.Failed(spoken(error), clear=is_clear(error))
     except Exception:
         return op.Failed(f"{type(error).__name__}, whose message cannot be read")
 
 
 def _shown(answer: Any) -> str:
     try:
-        return f"{answer!r:.200}"
+        return without_addresses(repr(answer))[:200]
     except Exception:
         return f"{type(answer).__name__}, which cannot be shown"
 

@@ -8,7 +8,7 @@ from kvspec.conformance.known_failures import KnownFailuresError, write_known
 from kvspec.conformance.program import Counterexample
 from kvspec.conformance.render.report_data import view_of
 from kvspec.conformance.render.report_files import write_report_files
-from kvspec.conformance.trace.writer import slug_of
+from kvspec.conformance.trace.writer import NotRepeatable, slug_of
 from kvspec.conformance.verdict import ConformanceReport
 from kvspec.impl.known_bad import KNOWN_BAD
 
@@ -49,6 +49,6 @@ def _write_known(path: Path, examination: "Examination", report: ConformanceRepo
             found.setdefault(slug_of(each.violation.clause, each.program, each.context), each)
     try:
         count = write_known(path, found.values(), examination.implementation, report.seed)
-    except KnownFailuresError as error:
-        return f"not written: {error}"
+    except (KnownFailuresError, NotRepeatable) as error:
+        return f"{path} is not written: {error}"
     return f"wrote {path}: {count} known failures; give each a reason and a link"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kvspec.impl.adapter import Implementation
 
 EXAMINATION: pytest.StashKey[Examination] = pytest.StashKey()
+WRITTEN: pytest.StashKey[list[str]] = pytest.StashKey()  # what was written at the end, for the terminal summary
 USES = {"examination", "implementation"}
 
 
@@ -128,6 +129,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section("kvspec")
     width = terminalreporter._tw.fullwidth
     terminalreporter.write(summary_text(examination.report(), width))
+    for line in config.stash.get(WRITTEN, []):
+        terminalreporter.write_line(line)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -140,7 +143,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Iterator[N
         if folder or known:
             from kvspec.conformance.outputs import write_outputs
 
-            write_outputs(examination, report, folder, known)
+            try:
+                session.config.stash[WRITTEN] = write_outputs(examination, report, folder, known)
+            except OSError as error:
+                session.config.stash[WRITTEN] = [f"not written: {error.filename}: {error.strerror}"]
         if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             session.exitstatus = _exit_status(session, int(report.exit_code()))
     return (yield)

@@ -1,8 +1,9 @@
 """What kvspec needs from an implementation: five operations, and whatever it likes to show of itself.
 
 An adapter translates the operations of ``spec.operations`` into calls of one engine.  It holds no opinion: it never
-repairs, retries or checks.  ``perform`` is the only place where an implementation is called, so exceptions, hangs and
-nonsense become outcomes there and nowhere else.
+repairs or retries, and rules on nothing.  It may raise, hang or answer nonsense: whoever drives it makes outcomes of that
+(``conformance.lockstep.ask``).  One that can tell more of a failure, as whether the manager had said yes just before,
+returns ``Failed`` or ``Nonsense`` itself.
 """
 
 from collections.abc import Callable

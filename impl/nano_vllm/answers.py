@@ -35,8 +35,13 @@ def ask(name: str, call: Callable[..., Any], *arguments: Any, promised: bool = F
 
 def spoken(error: BaseException) -> str:
     """Type and message of an exception in one line, without addresses, so that it is the same in the next run."""
-    message = _ADDRESS.sub("", " ".join(str(error).split()))
+    message = without_addresses(" ".join(str(error).split()))
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def without_addresses(text: str) -> str:
+    """The text without the memory addresses of objects, so that it is the same in the next run."""
+    return _ADDRESS.sub("", text)
 
 
 def is_clear(error: BaseException) -> bool:
@@ -68,7 +73,7 @@ def nonsense(call: str, answer: object, expected: str) -> Answered:
 
 def _shown(answer: object) -> str:
     try:
-        text = repr(answer)
+        text = without_addresses(repr(answer))
     except Exception as error:
         text = f"something whose repr raises {type(error).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
