@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
-yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).parent.parent
 GATE = ROOT / "conformance" / "gate.sh"
