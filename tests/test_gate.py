@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-
 ROOT = Path(__file__).parent.parent
 GATE = ROOT / "conformance" / "gate.sh"
 ACTION = yaml.safe_load((ROOT / "conformance" / "action.yml").read_text())
