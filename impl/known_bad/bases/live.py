@@ -22,6 +22,9 @@ def check_world(world: World) -> None:
         raise ValueError(f"a pool of {world.blocks} blocks of {world.block_size} tokens cannot exist")
 
 
+NO_PARENT = -1  # hash(None) differs from process to process before Python 3.12
+
+
 def weak_hash(tokens: tuple[int, ...], parent: int | None) -> int:
     """A chain hash with three values, so that different prefixes meet under one key."""
     return sum(tokens) % 3
@@ -29,7 +32,7 @@ def weak_hash(tokens: tuple[int, ...], parent: int | None) -> int:
 
 def strong_hash(tokens: tuple[int, ...], parent: int | None) -> int:
     """A chain hash without collisions in practice, equal in every process."""
-    return hash((parent, tokens))
+    return hash((NO_PARENT if parent is None else parent, tokens))
 
 
 def namespace_root(namespace: str) -> int | None:
