@@ -309,7 +309,8 @@ class Examination:
     def canary_missed(self) -> str | None:
         """Plant a known-bad manager and look for its clause: the reason why this run cannot be trusted, or None."""
         planted = KNOWN_BAD[CANARY]
-        result = run_campaign(planted.implementation(), CONTEXTS["steps"], self.options.seed, CANARY_PROGRAMS)
+        bad, seed = planted.implementation(), self.options.seed
+        result = run_campaign(bad, CONTEXTS["steps"], seed, CANARY_PROGRAMS, until=planted.clause)
         if planted.clause in result.found:
             return None
         return f"the planted known-bad manager {CANARY} was not caught for {planted.clause}"
