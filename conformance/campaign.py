@@ -23,7 +23,7 @@ Progress = Callable[[int], None]
 
 MOST_OTHERS = 6
 ENOUGH_FATAL = 40  # programs that end in a known fatal clause before a context is given up early
-ENOUGH_HANGS = 3  # each costs the whole time limit of a call
+ENOUGH_HANGS = 1  # each costs the whole time limit of a call
 
 
 @dataclass(slots=True)

@@ -66,6 +66,8 @@ def _print(
     fixed: list[str],
     console: Console,
 ) -> None:
+    for sentence in fixed:
+        console.print(f"delete this known failure, it is fixed: {sentence}", style="bold red")
     if short := nothing_works(report, request.implementation):
         console.print(short)
         return
@@ -79,8 +81,6 @@ def _print(
             console.print(render_counterexample(result.counterexample, request.implementation, trace, request.seed))
             if request.snippet:
                 print(standalone_snippet(result.counterexample, request.implementation))
-    for sentence in fixed:
-        console.print(f"delete this known failure, it is fixed: {sentence}", style="bold red")
 
 
 @contextmanager

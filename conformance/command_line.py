@@ -26,6 +26,7 @@ Target = Annotated[
         help="path/to/file.py:Class, module:Class, cmd:PROGRAM, bundled, hardened, model, known-bad:SLUG",
     ),
 ]
+StoredTrace = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a stored trace (NDJSON)")]
 Stubs = Annotated[list[str], typer.Option("--stub", metavar="MODULE", help="stand-in for a missing heavy module")]
 EffortName = Annotated[str, typer.Option(help="smoke, default or deep")]
 Seed = Annotated[int, typer.Option(help="seed of every random choice")]
@@ -151,7 +152,10 @@ def init(path: Annotated[Path, typer.Argument(help="the file to write")] = Path(
 
     if path.exists():
         raise fail(f"{path} exists already; name another file: kvspec init other_name.py")
-    path.write_text(ADAPTER_TEMPLATE, encoding="utf-8")
+    try:
+        path.write_text(ADAPTER_TEMPLATE, encoding="utf-8")
+    except OSError as error:
+        raise fail(f"{path} cannot be written: {error.strerror}") from None
     typer.echo(f"wrote {path}; fill in the five methods, then: kvspec check {path}:MyAdapter")
 
 
@@ -198,7 +202,7 @@ def known_bad(
 
 
 @app.command()
-def replay(trace: Path, impl: Target, stub: Stubs = []) -> None:  # noqa: B006
+def replay(trace: StoredTrace, impl: Target, stub: Stubs = []) -> None:  # noqa: B006
     """Ask IMPL the same as in TRACE again."""
     from kvspec.conformance.trace.commands import replay_command
 
@@ -207,7 +211,7 @@ def replay(trace: Path, impl: Target, stub: Stubs = []) -> None:  # noqa: B006
 
 @app.command()
 def shrink(
-    trace: Path,
+    trace: StoredTrace,
     impl: Target,
     out: Annotated[Path | None, typer.Option(help="where the shorter trace goes")] = None,
     stub: Stubs = [],  # noqa: B006
@@ -220,7 +224,7 @@ def shrink(
 
 @app.command()
 def show(
-    trace: Path,
+    trace: StoredTrace,
     html: Annotated[Path | None, typer.Option(help="write a page with the pool over time")] = None,
     svg: Annotated[Path | None, typer.Option(help="write a picture of the pool over time")] = None,
 ) -> None:
@@ -244,7 +248,7 @@ def validate(
 
 @app.command()
 def accept(
-    trace: Path,
+    trace: StoredTrace,
     known: Annotated[Path, typer.Option(help="the file of known failures")],
     reason: Annotated[str, typer.Option(help="why it fails")],
     link: Annotated[str, typer.Option(help="where that is tracked")],

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 class Effort:
     """`programs`: random programs a context.  `examples`: Hypothesis examples a context.
 
-    `proves_length`: is every shorter program of the same small world tried, before a counterexample is shown?
+    `thorough`: are several counterexamples shrunk, and all shorter programs of the same small world tried?
     """
 
     name: str
     programs: dict[str, int]
     examples: int
-    proves_length: bool = True
+    thorough: bool = True
 
 
 EFFORTS: dict[str, Effort] = {
@@ -23,7 +23,7 @@ EFFORTS: dict[str, Effort] = {
             "smoke",
             {"steps": 400, "chunked": 200, "model": 100, "one": 100, "collision": 100, "namespace": 100},
             5,
-            proves_length=False,
+            thorough=False,
         ),
         Effort(
             "default",

@@ -4,8 +4,9 @@ The pytest suite and the command line both drive this class, so that they cannot
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from random import Random
@@ -95,6 +96,8 @@ class Examination:
         self._shrunk: dict[tuple[str, str], Counterexample] = {}
         self._results: dict[tuple[str, str], ClauseResult] = {}
         self._unfaithful = ""
+        self.notes: list[str] = []
+        self._unrepeatable: dict[str, str] = {}
 
     @property
     def profiles(self) -> tuple[str, ...]:
@@ -176,7 +179,9 @@ class Examination:
 
     def world_violations(self) -> list[Counterexample]:
         """The shortest counterexamples of the small worlds, and nothing if they hold."""
-        return [each.counterexample for each in self.explorations if each.counterexample]
+        found = [each.counterexample for each in self.explorations if each.counterexample]
+        partial = "chunked" in self.implementation.declaration.profiles
+        return [replace(each, context="chunked" if partial else "steps") for each in found]
 
     @cached_property
     def robust(self) -> dict[str, Violation | None]:
@@ -192,6 +197,7 @@ class Examination:
 
     def counterexample(self, profile: str, clause: str) -> Counterexample | None:
         """The shrunk counterexample to a clause in a profile, or None if it held."""
+        counts = profile in self.implementation.declaration.profiles
         if profile == "robust":
             return _bare(self.robust[clause], profile)
         if profile == "hash":
@@ -199,17 +205,19 @@ class Examination:
         if clause == "NANO-ORDER":
             if CONTEXTS["model"].possible(self.implementation.declaration):
                 return None
-            return self._found("model", clause)
-        return self._found(CONTEXT_OF.get(profile, profile), clause)
+            return self._found("model", clause, counts)
+        return self._found(CONTEXT_OF.get(profile, profile), clause, counts)
 
-    def _found(self, context: str, clause: str) -> Counterexample | None:
+    def _found(self, context: str, clause: str, counts: bool) -> Counterexample | None:
+        """The shrunk counterexample; what does not count, because it is only probed, is shrunk less thoroughly."""
         found = self.campaign(context).found.get(clause)
         if found is None:
             return None
         if (context, clause) not in self._shrunk:
             self.progress(f"shrink {clause}", 0, 1)
-            short = shrink_shortest(self.implementation, self.campaign(context).others.get(clause) or [found])
-            if self.effort.proves_length:
+            several = self.campaign(context).others.get(clause) if self.effort.thorough and counts else None
+            short = shrink_shortest(self.implementation, several or [found])
+            if self.effort.thorough and counts:
                 short = with_proof_of_length(self.implementation, short)
             self._shrunk[context, clause] = short
             self.progress(f"shrink {clause}", 1, 1)
@@ -257,10 +265,21 @@ class Examination:
     def decide(self, profile: str, clause: str) -> ClauseResult:
         """The result of a clause in a profile that can be tried; it becomes part of the report."""
         if (profile, clause) not in self._results:
-            found = self.counterexample(profile, clause)
+            found = self._repeatable(self.counterexample(profile, clause))
             known = bool(found and self.known and self.known.covers(clause, found.context))
             self._results[profile, clause] = ClauseResult(profile, clause, found, known)
         return self._results[profile, clause]
+
+    def _repeatable(self, found: Counterexample | None) -> Counterexample | None:
+        """A counterexample that shows when it is run again; one that does not makes the run prove nothing."""
+        if found is None or not found.program.operations:
+            return found
+        clause = found.violation.clause
+        _, again = run(self.implementation, found.program, found.muted, clause == "NANO-ORDER")
+        if again and again.clause == clause:
+            return found
+        self._unrepeatable[clause] = f"{clause} was broken once, and not when the same program ran again"
+        return None
 
     def trace_of(self, found: Counterexample) -> Path | None:
         """Store a counterexample as a trace; where it is, or None if it does not show again."""
@@ -269,6 +288,9 @@ class Examination:
         try:
             return write_trace(path, self.implementation, found, self.options.seed)
         except (NotRepeatable, CannotCreate):
+            return None
+        except OSError as error:
+            self.notes.append(f"the trace of {found.violation.clause} is not stored: {path}: {error.strerror}")
             return None
 
     @property
@@ -333,6 +355,9 @@ class Examination:
         report.counts = {name: result.counts for name, result in self._contexts.items()}
         if "explorations" in self.__dict__:
             report.certificates = [each.certificate.as_data() for each in self.explorations]
+        report.notes = list(self.notes)
+        decided = Counter(result.profile for result in report.results)
+        report.incomplete = frozenset(name for name in decided if decided[name] < len(decided_clauses(name)))
         report.proves_nothing = self._proves_nothing(report)
         report.seconds = time.monotonic() - self.started
         return report
@@ -347,6 +372,7 @@ class Examination:
         ]
         if not decided:
             reasons.append("no clause of a declared profile was tried")
+        reasons += self._unrepeatable.values()
         if self._unfaithful:
             reasons.append(f"small worlds cannot be explored: {self._unfaithful}")
         if self.canary_missed:

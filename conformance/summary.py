@@ -14,6 +14,7 @@ STYLES = {
     Standing.CONFORMS: "bold green",
     Standing.PARTIAL: "bold yellow",
     Standing.VIOLATES: "bold red",
+    Standing.INCOMPLETE: "yellow",
     Standing.NOT_DECLARED: "dim",
     Standing.NOT_TRIED: "dim",
 }
@@ -88,6 +89,8 @@ def _closing(report: ConformanceReport) -> Text:
         return Text(f"VIOLATES {clauses}{seconds}", style="bold red")
     partial = f"   PARTIAL: {' '.join(profiles[Standing.PARTIAL])}" if profiles.get(Standing.PARTIAL) else ""
     names = " ".join(profiles.get(Standing.CONFORMS, []))
+    if not names and not partial:
+        return Text(f"NOTHING BROKEN, but no profile was tried as a whole{seconds}", style="yellow")
     return Text(f"CONFORMS to spec {spec_version}: {names}{partial}{seconds}", style="bold green")
 
 

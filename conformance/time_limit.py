@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-DEFAULT_SECONDS = 10.0
+DEFAULT_SECONDS = 5.0
 NO_ANSWER = "no answer within"
 
 

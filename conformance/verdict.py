@@ -23,6 +23,7 @@ class Standing(StrEnum):
     CONFORMS = "conforms"
     PARTIAL = "partial"
     VIOLATES = "violates"
+    INCOMPLETE = "incomplete"  # nothing is broken, but not all of its clauses were tried
     NOT_DECLARED = "not declared"
     NOT_TRIED = "not tried"
 
@@ -54,7 +55,8 @@ class ConformanceReport:
     """Everything that a run has to say; the renderers read nothing else.
 
     `counts`: context -> what happened in it.  `proves_nothing`: reasons why the run as a whole proves nothing.
-    `certificates`: of the exhausted small worlds, as plain data.  `command`: repeats this run.
+    `incomplete`: profiles of which only some clauses were decided.  `certificates`: of the exhausted small worlds, as
+    plain data.  `command`: repeats this run.
     """
 
     name: str
@@ -67,6 +69,7 @@ class ConformanceReport:
     command: str
     results: list[ClauseResult] = field(default_factory=list)
     untried: dict[str, str] = field(default_factory=dict)
+    incomplete: frozenset[str] = frozenset()
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     certificates: list[dict[str, object]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -84,6 +87,8 @@ class ConformanceReport:
         if name in self.untried or not results:
             return ProfileVerdict(name, declared, Standing.NOT_TRIED, 0, (), self.untried.get(name, "not selected"))
         standing = _standing(declared, [result for result in results if result.counterexample])
+        if standing is Standing.CONFORMS and name in self.incomplete:
+            standing = Standing.INCOMPLETE
         return ProfileVerdict(name, declared, standing, len(results), broken)
 
     def broken(self) -> list[ClauseResult]:

@@ -133,7 +133,8 @@ def _rule_on(state: State, operation: op.Operation, outcome: op.Outcome, shown: 
 
 
 def _failed(state: State, operation: op.Operation, outcome: op.Failed, shown: Snapshot | None) -> None:
-    if isinstance(operation, op.Admit) and outcome.clear and _never_fits(state, operation):
+    oversized = isinstance(operation, op.Admit) and _never_fits(state, operation)
+    if oversized and outcome.clear and not outcome.promised:
         _unchanged(state, shown, "ATOMIC")
     elif outcome.promised:
         # YES-MEANS-YES: an affirmative answer is followed by success
@@ -153,9 +154,15 @@ def _refused(state: State, operation: op.Operation, outcome: op.Refused, shown: 
     # NO-MEANS-NO: a request is refused only if it truly does not fit
     if needed <= free and not (isinstance(operation, op.Admit) and _never_fits(state, operation)):
         breach(state, "NO-MEANS-NO", f"it was refused, but needs {needed} free blocks and there are {free}")
-    if isinstance(operation, op.Admit) and _never_fits(state, operation) and outcome.reason is not op.Reason.TOO_LARGE:
+    _check_reason(state, operation, outcome)
+
+
+def _check_reason(state: State, operation: op.Admit | op.Reserve, outcome: op.Refused) -> None:
+    never, said_never = _never_fits(state, operation), outcome.reason is op.Reason.TOO_LARGE
+    if never != said_never and (isinstance(operation, op.Admit) or said_never):
+        said = "'never', but it fits into the empty pool" if said_never else "'not now', but it never fits"
         # OVERSIZED: a prompt that can never fit is told apart from a pool that is full now
-        breach(state, "OVERSIZED", f"the prompt never fits into {state.world.blocks} blocks; the answer was 'not now'")
+        breach(state, "OVERSIZED", f"the answer was {said} ({state.world.blocks} blocks)")
 
 
 def _unchanged(state: State, shown: Snapshot | None, clause: str) -> None:
@@ -535,8 +542,10 @@ def _lost_hit(state: State, sequence: SequenceState, hits: int) -> tuple[str, st
     return "NO-LOST-HIT", because
 
 
-def _never_fits(state: State, operation: op.Admit) -> bool:
-    return _blocks_for(state, len(operation.tokens)) > state.world.blocks
+def _never_fits(state: State, operation: op.Admit | op.Reserve) -> bool:
+    if isinstance(operation, op.Admit):
+        return _blocks_for(state, len(operation.tokens)) > state.world.blocks
+    return _blocks_for(state, state.sequences[operation.sequence].computed + operation.count) > state.world.blocks
 
 
 def _needed(state: State, operation: op.Admit | op.Reserve) -> int:

@@ -28,8 +28,15 @@ def standings(examination: Examination) -> dict[str, Standing]:
     return {verdict.profile: verdict.standing for verdict in examination.report().profiles()}
 
 
+def test_a_profile_conforms_only_as_a_whole() -> None:
+    examination = examined(load("bundled"), ("hash", "HASH-BYTES"), ("prefix", "CONTENT"))
+    assert standings(examination)["hash"] is Standing.CONFORMS
+    assert standings(examination)["prefix"] is Standing.INCOMPLETE
+
+
 def test_a_right_manager_conforms() -> None:
-    examination = examined(load("bundled"), ("pool", "PARTITION"), ("prefix", "CONTENT"))
+    pairs = [(profile, clause) for profile in ("pool", "prefix") for clause in module.decided_clauses(profile)]
+    examination = examined(load("bundled"), *pairs)
     report = examination.report()
     assert report.exit_code() is ExitCode.CONFORMS
     assert standings(examination)["pool"] is standings(examination)["prefix"] is Standing.CONFORMS

@@ -154,6 +154,9 @@ def test_oversized_is_told_apart(computed: State) -> None:
     asked = op.Admit("B", tuple(range(9)), LIMIT)
     assert broken(computed, asked, op.Refused(op.Reason.NO_SPACE)) == "OVERSIZED"
     play(computed, (asked, op.Refused(op.Reason.TOO_LARGE)))
+    fits = op.Admit("B", (5, 6, 7, 8, 9), LIMIT)
+    assert broken(computed, fits, op.Refused(op.Reason.TOO_LARGE)) == "OVERSIZED"
+    assert broken(computed, asked, op.Failed("ValueError: no", promised=True, clear=True)) == "YES-MEANS-YES"
     play(computed, (asked, op.Failed("ValueError: 9 tokens need 5 blocks", clear=True)))
     assert broken(computed, asked, op.Failed("IndexError: pop from an empty deque")) == "TOTAL"
 

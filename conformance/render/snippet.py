@@ -6,6 +6,7 @@ assertion that states the fault.  For other shapes it performs the five operatio
 
 import ast
 import inspect
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from kvspec.conformance.render.snippet_calls import Calls, calls_of, names_of
 from kvspec.conformance.render.snippet_claims import claim
 from kvspec.conformance.render.words import answered, spoken
 from kvspec.impl.adapter import Implementation
+from kvspec.impl.targets import Place, place_of
 from kvspec.spec import operations as op
 from kvspec.spec.clauses import CLAUSES
 from kvspec.spec.state import World
@@ -184,17 +186,21 @@ def _imports(cls: type, implementation: Implementation) -> str:
     path = implementation.target.rsplit(":", 1)[0] if ".py" in implementation.target else ""
     if not path:
         return f"import sys\n\nfrom {cls.__module__} import {cls.__qualname__}"
-    root, dotted = importable(Path(implementation.source or path).resolve())
-    return f"import sys\n\nsys.path.insert(0, {str(root)!r})\nfrom {dotted} import {cls.__qualname__}"
+    place = place_of(Path(implementation.source or path).resolve())
+    lines = ["import sys", "import types", "", f"sys.path.insert(0, {str(place.folder)!r})"]
+    for package, folder in _bare_packages(place):  # their __init__ modules would import the whole engine
+        lines += [
+            f"sys.modules[{package!r}] = types.ModuleType({package!r})",
+            f"sys.modules[{package!r}].__path__ = [{str(folder)!r}]",
+        ]
+    return "\n".join((*lines, f"from {place.module} import {cls.__qualname__}"))
 
 
-def importable(path: Path) -> tuple[Path, str]:
-    """The folder to put on the path of modules, and the dotted name of a file below it."""
-    root, parts = path.parent, [path.stem]
-    while (root / "__init__.py").exists():
-        parts.insert(0, root.name)
-        root = root.parent
-    return root, ".".join(parts)
+def _bare_packages(place: Place) -> Iterator[tuple[str, Path]]:
+    """The packages around a module, outermost first, and their folders."""
+    parents = place.module.split(".")[:-1]
+    for depth in range(1, len(parents) + 1):
+        yield ".".join(parents[:depth]), place.folder.joinpath(*parents[:depth])
 
 
 # Through the adapter ----------------------------------------------------------------------------------------------
