@@ -63,7 +63,9 @@ def test_known_failures_make_it_partial_and_only_shrink(tmp_path: Path) -> None:
     assert conformance(tmp_path, *bad, "--write-known", "known.toml").returncode == 1
     known = tmp_path / "known.toml"
     known.write_text(
-        known.read_text().replace('reason = ""', 'reason = "as planted"').replace('link = ""', 'link = "https://x.example"')
+        known.read_text()
+        .replace('reason = ""', 'reason = "as planted"')
+        .replace('link = ""', 'link = "https://x.example"')
     )
     ran = conformance(tmp_path, *bad, "--known", "known.toml")
     assert ran.returncode == 0, ran.stdout

@@ -252,3 +252,16 @@ def test_the_stored_matrix_goes_into_the_report() -> None:
     matrix = stored_matrix()
     assert len(matrix) >= 60
     assert all(clause in broken for clause, broken in matrix.values())
+
+
+def test_the_page_holds_what_gpu_tests_left_in_the_folder(green: ReportView, tmp_path: Path) -> None:
+    write_report_files(tmp_path, green, BAD)
+    assert "Attention" not in (tmp_path / "report.html").read_text()
+    for name in ("attention.svg", "attention.txt"):
+        kept = Path(__file__).parent.parent / "gpu_tests" / "results" / name
+        (tmp_path / name).write_bytes(kept.read_bytes())
+    write_report_files(tmp_path, green, BAD)
+    page = (tmp_path / "report.html").read_text()
+    assert "Attention: which lane sees which planted fault" in page
+    assert 'src="data:image/svg+xml;base64,' in page
+    assert "fingerprint" in page

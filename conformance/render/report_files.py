@@ -1,5 +1,6 @@
 """The files of a report: JSON, Markdown for a job summary, a self-contained page, a badge, and the traces."""
 
+import base64
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +24,7 @@ def write_report_files(folder: Path, view: ReportView, implementation: Implement
     texts = {
         "report.json": json_text(view),
         "report.md": markdown(view),
-        "report.html": html(view),
+        "report.html": html(view, attention_in(folder)),
         "badge.json": json.dumps(badge(view)) + "\n",
     }
     written = []
@@ -50,10 +51,19 @@ def markdown(view: ReportView) -> str:
     return fill("report.md.j2", **_values(view), stories=stories)
 
 
-def html(view: ReportView) -> str:
-    """``report.html``: one file, nothing is loaded from elsewhere."""
+def html(view: ReportView, attention: tuple[str, str] | None = None) -> str:
+    """``report.html``: one file, nothing is loaded from elsewhere; `attention` is the drawing and the table of gpu_tests."""
     stories = [(shown, told_story(shown.story, shown.trace, shown.snippet)) for shown in view.shown]
-    return fill("report.html.j2", **_values(view), stories=stories)
+    return fill("report.html.j2", **_values(view), stories=stories, attention=attention)
+
+
+def attention_in(folder: Path) -> tuple[str, str] | None:
+    """What ``pytest gpu_tests --kvspec-report FOLDER`` left in the folder: drawing (SVG) and table (text), or None."""
+    drawing, table = folder / "attention.svg", folder / "attention.txt"
+    if not (drawing.is_file() and table.is_file()):
+        return None
+    picture = base64.b64encode(drawing.read_bytes()).decode()  # as an image: its style must not reach the page
+    return f"data:image/svg+xml;base64,{picture}", table.read_text(encoding="utf-8")
 
 
 def _values(view: ReportView) -> dict[str, object]:
