@@ -4,8 +4,10 @@
 """
 
 import re
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 100
@@ -57,7 +59,8 @@ def failure() -> str:
     implementation = load(target)
     found = shrink(implementation, run_campaign(implementation, CONTEXTS["steps"], 0, 400).found["CONTENT"])
     trace = Path("kvspec-traces") / f"{slug_of('CONTENT', found.program, found.context)}.ndjson"
-    return _block(f"kvspec check {target}", plain_counterexample(found, implementation, trace, width=WIDTH))
+    with TemporaryDirectory() as folder, chdir(folder):  # a trace that an earlier run left must not be shown instead
+        return _block(f"kvspec check {target}", plain_counterexample(found, implementation, trace, width=WIDTH))
 
 
 def _block(command: str, text: str) -> str:
