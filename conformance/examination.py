@@ -24,11 +24,12 @@ from kvspec.conformance.known_failures import KnownFailures, KnownResult
 from kvspec.conformance.lockstep import CannotCreate, Lockstep
 from kvspec.conformance.program import Counterexample, Program, run
 from kvspec.conformance.proof_of_length import with_proof_of_length
+from kvspec.conformance.render import trace_path_of
 from kvspec.conformance.robustness import check_robust
 from kvspec.conformance.shrink import shrink_shortest
 from kvspec.conformance.state_machine import run_machine
 from kvspec.conformance.time_limit import alarm_installed
-from kvspec.conformance.trace import NotRepeatable, slug_of, write_trace
+from kvspec.conformance.trace import NotRepeatable, write_trace
 from kvspec.conformance.verdict import ClauseResult, ConformanceReport
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.known_bad import KNOWN_BAD
@@ -283,8 +284,7 @@ class Examination:
 
     def trace_of(self, found: Counterexample) -> Path | None:
         """Store a counterexample as a trace; where it is, or None if it does not show again."""
-        slug = slug_of(found.violation.clause, found.program, found.context)
-        path = self.options.traces / f"{slug}.ndjson"
+        path = trace_path_of(found, self.options.traces)
         try:
             return write_trace(path, self.implementation, found, self.options.seed)
         except (NotRepeatable, CannotCreate):

@@ -6,7 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kvspec.conformance.verdict import ConformanceReport, ExitCode, ProfileVerdict, Standing
+from kvspec.conformance.verdict import COUNTED, ConformanceReport, ExitCode, ProfileVerdict, Standing
 from kvspec.impl.adapter import Implementation
 from kvspec.spec import __version__ as spec_version
 
@@ -18,7 +18,6 @@ STYLES = {
     Standing.NOT_DECLARED: "dim",
     Standing.NOT_TRIED: "dim",
 }
-COUNTED = ("operations", "hits", "free_hits", "recycles", "refusals", "preemptions")
 
 
 def summary(report: ConformanceReport) -> RenderableType:

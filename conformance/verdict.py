@@ -7,6 +7,9 @@ from enum import IntEnum, StrEnum
 from kvspec.conformance.program import Counterexample
 from kvspec.spec.clauses import CLAUSES, PROFILES
 
+# What is counted in a context, in the order in which it is shown (see ``lockstep.Lockstep``).
+COUNTED = ("operations", "hits", "free_hits", "recycles", "refusals", "preemptions")
+
 
 class ExitCode(IntEnum):
     """What a run says to the shell."""

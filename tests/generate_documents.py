@@ -59,7 +59,7 @@ def failure() -> str:
     implementation = load(target)
     found = shrink(implementation, run_campaign(implementation, CONTEXTS["steps"], 0, 400).found["CONTENT"])
     trace = Path("kvspec-traces") / f"{slug_of('CONTENT', found.program, found.context)}.ndjson"
-    with TemporaryDirectory() as folder, chdir(folder):  # a trace that an earlier run left must not be shown instead
+    with TemporaryDirectory() as folder, chdir(folder):  # the trace is not wanted here
         return _block(f"kvspec check {target}", plain_counterexample(found, implementation, trace, width=WIDTH))
 
 

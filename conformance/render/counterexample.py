@@ -32,12 +32,14 @@ def render_counterexample(
     trace_path: Path | None = None,
     seed: int = 0,
 ) -> RenderableType:
-    """The table of a counterexample, run once more; its trace is written to `trace_path` unless it is there."""
+    """The table of a counterexample, run once more: a trace that lies at `trace_path` may be another manager's.
+
+    Its trace is written to `trace_path` unless one is there.
+    """
     trace = str(trace_path) if trace_path else "TRACE"
     try:
-        if trace_path:
-            path = trace_path if trace_path.exists() else write_trace(trace_path, implementation, found, seed)
-            return render_story(tell(read_trace(path)), trace)
+        if trace_path and not trace_path.exists():
+            write_trace(trace_path, implementation, found, seed)
         return render_story(story_of(found, implementation, seed), trace)
     except (NotRepeatable, CannotCreate) as error:
         violation = found.violation

@@ -11,11 +11,10 @@ from kvspec.conformance.render.report_data import ReportView, as_json, badge
 from kvspec.conformance.render.story_page import told_story
 from kvspec.conformance.render.table import plain_story
 from kvspec.conformance.trace.writer import NotRepeatable, write_trace
-from kvspec.conformance.verdict import Standing
+from kvspec.conformance.verdict import COUNTED, Standing
 from kvspec.impl.adapter import Implementation
 
 CERTIFIED = ("world", "states", "transitions", "depth", "exhausted", "stopped", "seconds", "digest")
-COUNTED = ("operations", "hits", "free_hits", "recycles", "refusals", "preemptions")
 
 
 def write_report_files(folder: Path, view: ReportView, implementation: Implementation) -> list[Path]:
