@@ -54,6 +54,16 @@ def load_or_exit(target: str, stubs: list[str]) -> Implementation:
         raise fail(str(error)) from None
 
 
+def profiles_or_exit(text: str) -> tuple[str, ...]:
+    """The profiles named in a comma-separated list; an unknown one ends the command with code 2."""
+    from kvspec.conformance.profile_names import split_profiles
+
+    try:
+        return split_profiles(text)
+    except ValueError as error:
+        raise fail(str(error)) from None
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from kvspec.conformance.trace import FORMAT_VERSION
@@ -78,6 +88,7 @@ def check(
     effort: EffortName = "default",
     seed: Seed = 0,
     profiles: Annotated[str, typer.Option(help="comma-separated; all if not given")] = "",
+    declare: Annotated[str, typer.Option(help="hold it to these profiles, too; comma-separated")] = "",
     stub: Stubs = [],  # noqa: B006
     known: Annotated[Path | None, typer.Option(help="known failures (TOML); the list can only shrink")] = None,
     write_known: Annotated[Path | None, typer.Option(help="write the failures of this run as known ones")] = None,
@@ -91,10 +102,10 @@ def check(
     from kvspec.conformance.lockstep import CannotCreate
 
     request = CheckRequest(
-        implementation=load_or_exit(impl, stub),
+        implementation=load_or_exit(impl, stub).declaring(profiles_or_exit(declare)),
         effort=effort,
         seed=seed,
-        profiles=tuple(name.strip() for name in profiles.split(",") if name.strip()),
+        profiles=profiles_or_exit(profiles),
         known=known,
         write_known=write_known,
         report=report,

@@ -2,8 +2,8 @@
 # The gate of a CI system: check one block manager, write the report, be red where the run shows a violation, a fixed
 # but still listed failure, or nothing at all.
 #
-# Settings: KVSPEC_IMPL (what to check), and if wanted KVSPEC_PROFILES, KVSPEC_KNOWN, KVSPEC_EFFORT, KVSPEC_SEED,
-# KVSPEC_STUBS (comma-separated), KVSPEC_REPORT (a folder), KVSPEC_PYTHON (the Python that has kvspec).
+# Settings: KVSPEC_IMPL (what to check), and if wanted KVSPEC_PROFILES, KVSPEC_DECLARE, KVSPEC_KNOWN,
+# KVSPEC_EFFORT, KVSPEC_SEED, KVSPEC_STUBS (comma-separated), KVSPEC_REPORT (a folder), KVSPEC_PYTHON (the Python that has kvspec).
 # Exit code: 0 conforms, 1 violation, 2 usage or adapter error, 3 the run proves nothing.
 #
 # Without this file, in any CI system:
@@ -21,6 +21,7 @@ fi
 report=${KVSPEC_REPORT:-kvspec-report}
 arguments=(check "$KVSPEC_IMPL" --effort "${KVSPEC_EFFORT:-default}" --seed "${KVSPEC_SEED:-0}" --report "$report")
 [[ -z ${KVSPEC_PROFILES:-} ]] || arguments+=(--profiles "$KVSPEC_PROFILES")
+[[ -z ${KVSPEC_DECLARE:-} ]] || arguments+=(--declare "$KVSPEC_DECLARE")
 [[ -z ${KVSPEC_KNOWN:-} ]] || arguments+=(--known "$KVSPEC_KNOWN")
 IFS=, read -ra stubs <<<"${KVSPEC_STUBS:-}"
 for stub in ${stubs[@]+"${stubs[@]}"}; do

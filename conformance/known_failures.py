@@ -92,7 +92,7 @@ def _replayed(entry: Known, implementation: Implementation) -> KnownResult:
     if violation and violation.clause == entry.clause:
         return KnownResult(entry, True, f"{name} still fails: {entry.reason}")
     instead = f"it breaks {violation.clause} instead" if violation else "it passes now"
-    return KnownResult(entry, False, f"{name}: {instead}; delete the entry")
+    return KnownResult(entry, False, f"{name}: {instead}")
 
 
 # Reading ----------------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--stub", action="append", default=[], metavar="MODULE", help="stand-in for a missing heavy module")
     group.addoption("--effort", default="default", choices=("smoke", "default", "deep"), help="how much is tried")
     group.addoption("--profiles", default="", help="comma-separated profiles; all if not given")
+    group.addoption("--declare", default="", help="hold it to these profiles, too; comma-separated")
     group.addoption("--kvspec-seed", type=int, default=0, help="seed of every random choice")
     group.addoption("--known", default=None, metavar="FILE", help="known failures (TOML); the list can only shrink")
     group.addoption("--write-known", default=None, metavar="FILE", help="write the failures of this run as known ones")
@@ -70,16 +71,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _examine(config: pytest.Config) -> Examination:
     from kvspec.conformance.examination import Examination, Options, cannot_create
     from kvspec.conformance.known_failures import KnownFailures, KnownFailuresError
+    from kvspec.conformance.profile_names import split_profiles
     from kvspec.impl.errors import LoadError
     from kvspec.impl.loader import load
-    from kvspec.spec.clauses import PROFILES
 
     option = config.getoption
-    profiles = tuple(name.strip() for name in option("--profiles").split(",") if name.strip())
-    if unknown := set(profiles) - PROFILES.keys():
-        pytest.exit(f"no such profile: {', '.join(sorted(unknown))}; there are {', '.join(PROFILES)}", returncode=2)
     try:
-        implementation = load(option("--impl"), stubs=option("--stub"))
+        profiles, more = split_profiles(option("--profiles")), split_profiles(option("--declare"))
+    except ValueError as error:
+        pytest.exit(str(error), returncode=2)
+    try:
+        implementation = load(option("--impl"), stubs=option("--stub")).declaring(more)
         known = KnownFailures.load(option("--known")) if option("--known") else None
     except (LoadError, KnownFailuresError) as error:
         pytest.exit(str(error), returncode=2)

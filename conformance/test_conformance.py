@@ -15,9 +15,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "clause" not in metafunc.fixturenames:
         return
     from kvspec.conformance.examination import decided_clauses
+    from kvspec.conformance.profile_names import split_profiles
     from kvspec.spec.clauses import PROFILES
 
-    asked = [name.strip() for name in metafunc.config.getoption("--profiles").split(",") if name.strip()]
+    asked = split_profiles(metafunc.config.getoption("--profiles"))
     pairs = [
         (profile, clause)
         for profile in PROFILES

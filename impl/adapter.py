@@ -6,8 +6,8 @@ repairs or retries, and rules on nothing.  It may raise, hang or answer nonsense
 returns ``Failed`` or ``Nonsense`` itself.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from kvspec.spec.declaration import Declaration
@@ -67,3 +67,8 @@ class Implementation:
     source: str = ""
     shape: str = ""
     chain_hash: Callable[[tuple[int, ...], int | None], int] | None = None
+
+    def declaring(self, profiles: Iterable[str]) -> "Implementation":
+        """The same implementation, held to these profiles as well."""
+        held = self.declaration.profiles | frozenset(profiles)
+        return replace(self, declaration=replace(self.declaration, profiles=held))

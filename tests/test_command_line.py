@@ -50,6 +50,7 @@ def test_violating(command) -> None:
         (("check", "known-bad:stale-index"), "Did you mean known-bad:stale-index-entry?"),
         (("check", "bundled", "--effort", "heroic"), "no such effort: heroic; there are smoke, default, deep"),
         (("check", "bundled", "--profiles", "pol"), "no such profile: pol; there are pool, prefix"),
+        (("check", "bundled", "--declare", "pol"), "no such profile: pol; there are pool, prefix"),
         (("check", "bundled", "--known", "none.toml"), "none.toml cannot be read"),
         (("explain", "CONTENTS"), "did you mean CONTENT?"),
         (("clauses", "--profile", "x"), "no such profile: x"),
@@ -60,6 +61,41 @@ def test_bad_input_is_one_message(command, arguments: tuple[str, ...], message: 
     assert found.exit_code == 2, found.output
     assert message in found.output
     assert "Traceback" not in found.output
+
+
+NANO_VLLM = str(Path(__file__).parents[1] / "conformance" / "examples" / "nano-vllm.toml")
+
+
+def test_a_profile_that_the_adapter_does_not_declare_can_be_asked_for(command) -> None:
+    found = command("check", "bundled", "--effort", "smoke", "--profiles", "one", "--declare", "one")
+    assert found.exit_code == 1, found.output
+    assert "VIOLATES  COVERS" in found.output
+
+
+def test_a_profile_that_cannot_be_tried_is_not_passed_by_asking_for_it(command) -> None:
+    found = command("check", "bundled", "--effort", "smoke", "--profiles", "pool,namespace", "--declare", "namespace")
+    assert found.exit_code == 3, found.output
+    assert "namespace is declared, but cannot be tried: the adapter has no namespaces" in found.output
+
+
+def test_the_example_of_known_failures_is_what_nano_vllm_does(command) -> None:
+    """The bundled manager does what nano-vllm at 9fa256a does, block for block (clause NANO-ORDER)."""
+    asked = (
+        "--effort",
+        "smoke",
+        "--profiles",
+        "pool,one,collision",
+        "--declare",
+        "one,collision",
+        "--known",
+        NANO_VLLM,
+    )
+    found = command("check", "bundled", *asked)
+    assert found.exit_code == 0, found.output
+    assert "PARTIAL: one collision" in found.output
+    found = command("check", "hardened", *asked)
+    assert found.exit_code == 1, found.output
+    assert found.output.count("NOT AS LISTED  delete this known failure") == 2
 
 
 MANAGERS = {

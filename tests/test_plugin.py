@@ -35,6 +35,7 @@ def test_a_wrong_manager_is_red_and_names_the_clause(tmp_path: Path) -> None:
     [
         (("--impl", "no/such.py:X"), "There is no file no/such.py"),
         (("--profiles", "pol"), "no such profile: pol"),
+        (("--declare", "pol"), "no such profile: pol"),
         (("--known", "none.toml"), "none.toml cannot be read"),
     ],
 )
