@@ -10,7 +10,7 @@ from .engine import Run
 from .findings import Findings
 from .installed import TORCH, device
 from .lanes import AttentionLane, tolerance
-from .ordinary import OrdinaryNumPy, OrdinaryTorch
+from .ordinary import OrdinaryFlex, OrdinaryNumPy, OrdinaryTorch
 from .portable import Portable
 from .provenance import ProvenanceLane
 
@@ -57,9 +57,11 @@ def tolerance_lanes() -> tuple[AttentionLane, ...]:
 
 @functools.cache
 def ordinary(kind: str, bias: bool = True) -> Decoder:
-    """The decoder with ordinary kernels: "numpy fp32", "torch float32" or "torch bfloat16"."""
+    """The decoder with ordinary kernels: "numpy fp32", "torch float32", "torch bfloat16" or "flex float32"."""
     library, dtype = kind.split()
-    arithmetic = OrdinaryNumPy() if library == "numpy" else OrdinaryTorch(dtype, device())
+    if library == "numpy":
+        return Decoder(OrdinaryNumPy(), Shape(bias=bias))
+    arithmetic = (OrdinaryFlex if library == "flex" else OrdinaryTorch)(dtype, device())
     return Decoder(arithmetic, Shape(bias=bias))
 
 

@@ -5,6 +5,7 @@ of rows.  Its lanes therefore carry a tolerance (``tolerance``), and see less th
 """
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,28 @@ class OrdinaryTorch:
         k, v = (pool[slots].repeat_interleave(group, 1).transpose(0, 1)[None] for pool in (keys, values))
         attend = self.torch.nn.functional.scaled_dot_product_attention
         return attend(queries.transpose(0, 1)[None], k, v, attn_mask=mask)[0].transpose(0, 1)
+
+
+class OrdinaryFlex(OrdinaryTorch):
+    """The same with FlexAttention, not compiled: on any device, materialised, and another order of summation."""
+
+    def __init__(self, dtype: str = "float32", device: str = "cpu") -> None:
+        super().__init__(dtype, device)
+        self.name = f"{self.name} FlexAttention"
+
+    def attention(self, queries: Array, keys: Array, values: Array, prepared: Any) -> Array:
+        from torch.nn.attention.flex_attention import flex_attention
+
+        slots, mask = prepared
+        q, k, v = (part.transpose(0, 1)[None] for part in (queries, keys[slots], values[slots]))
+        added = mask[0]
+
+        def score(given: Array, batch: Array, head: Array, row: Array, position: Array) -> Array:
+            return given + added[head, row, position]
+
+        with warnings.catch_warnings():  # it says that it is slow unless it is compiled, which takes longer here
+            warnings.filterwarnings("ignore", message="flex_attention called without torch.compile")
+            return flex_attention(q, k, v, score_mod=score, enable_gqa=True)[0].transpose(0, 1)
 
 
 def additive_mask(reads: Reads) -> np.ndarray:
