@@ -178,12 +178,12 @@ class BlockManager:
 
     def can_append(self, seq: Sequence) -> bool:
         """Is there room for the K/V of all tokens of `seq`, the last of which has just joined?"""
-        covered = len(seq.block_table) * self.block_size >= len(seq)
+        covered = len(seq.block_table) * self.block_size >= seq.num_tokens
         return covered or self._missing(seq) <= len(self.free_block_ids)
 
     def may_append(self, seq: Sequence) -> None:
         """Take the blocks that the tokens of `seq` still need; all or nothing."""
-        if len(seq.block_table) * self.block_size >= len(seq):
+        if len(seq.block_table) * self.block_size >= seq.num_tokens:
             return
         missing = self._missing(seq)
         if missing > len(self.free_block_ids):
