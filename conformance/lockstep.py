@@ -14,6 +14,8 @@ from kvspec.spec.judge import Violation, advance, begin
 from kvspec.spec.state import EMPTY, Prefixes, Snapshot, State, World
 
 NONE_MUTED: frozenset[str] = frozenset()
+_ALWAYS_POSSIBLE = (op.Refused, op.Failed, op.Nonsense)
+_ONLY_NUMBERS = frozenset({int})
 
 _EXPECTED: dict[type, type] = {
     op.Admit: op.Admitted,
@@ -69,7 +71,7 @@ def _call(adapter: Adapter, operation: op.Operation) -> Any:
 
 
 def _well_formed(operation: op.Operation, outcome: Any) -> bool:
-    if isinstance(outcome, op.Refused | op.Failed | op.Nonsense):
+    if isinstance(outcome, _ALWAYS_POSSIBLE):
         return True
     if not isinstance(outcome, _EXPECTED[type(operation)]):
         return False
@@ -82,7 +84,7 @@ def _well_formed(operation: op.Operation, outcome: Any) -> bool:
 
 
 def _is_table(table: Any) -> bool:
-    return isinstance(table, tuple) and all(type(block) is int for block in table)
+    return isinstance(table, tuple) and _ONLY_NUMBERS.issuperset(map(type, table))
 
 
 class Lockstep:

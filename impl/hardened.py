@@ -100,6 +100,13 @@ class BlockManager:
         """The chain hash of each published block, and the block."""
         return {block.hash: block.block_id for block in self.blocks if block.node}
 
+    def fingerprint(self) -> list[list[int]]:
+        """What the seed's attributes do not show: the order of equal blocks, which decides which of them is hit.
+
+        The explorer tells states apart by it.
+        """
+        return sorted({id(block.node): block.node.blocks for block in self.blocks if block.node}.values())
+
     # Admission ----------------------------------------------------------------------------------------------------
 
     def can_allocate(self, seq: Sequence) -> int:

@@ -23,15 +23,18 @@ from kvspec.conformance.explorer import (
     shortest,
 )
 from kvspec.conformance.explorer.certificate import differences
+from kvspec.conformance.explorer.copies import Copier
 from kvspec.conformance.explorer.defaults import WORLDS, default_worlds
 from kvspec.conformance.explorer.search import undeclared
 from kvspec.conformance.program import run
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.loader import load
 from kvspec.impl.model_adapter import ModelAdapter
+from kvspec.impl.nano_vllm.adapter import NanoAdapter
 from kvspec.spec import model
 from kvspec.spec import operations as op
 from kvspec.spec.model import ModelBlock
+from kvspec.spec.state import World
 
 from .plain_explorer import explore_plainly
 
@@ -256,6 +259,26 @@ def test_a_fingerprint_tells_states_apart() -> None:
     assert certificate.exhausted
     assert certificate.told_apart == "fingerprint"
     assert certificate.expanded > certificate.states == sum(certificate.levels)
+
+
+def test_the_order_of_equal_blocks_tells_states_of_the_hardened_manager_apart() -> None:
+    certificate = explore(load("hardened"), SmallWorld(3, 2, 3, 1, 2)).certificate
+    assert (certificate.exhausted, certificate.told_apart) == (True, "fingerprint")
+    assert certificate.expanded > certificate.states
+
+
+def test_a_copy_of_a_subclass_goes_before_many_copies_of_its_base() -> None:
+    class Shares(NanoAdapter):
+        def copy(self) -> NanoAdapter:
+            return self
+
+    bundled = load("bundled")
+    world = World(2, 2)
+    copier = Copier(bundled, world)
+    original = bundled.create(world)
+    assert copier.many(original)() is not original
+    other = Shares(original.manager, original._plan)  # type: ignore[attr-defined]
+    assert copier.many(other)() is other
 
 
 def test_a_manager_that_shows_nothing_is_never_exhausted() -> None:

@@ -681,6 +681,42 @@ class Holding(BlockManager):
         super().deallocate(seq)
 
 
+class SharedTokens(BlockManager):
+    """One list of tokens for all blocks that were filled, changed in place."""
+
+    def __init__(self, num_blocks, block_size):
+        super().__init__(num_blocks, block_size)
+        self.filled = []
+
+    def hash_blocks(self, seq):
+        super().hash_blocks(seq)
+        self.filled.append(len(seq))
+        for block in self.blocks:
+            block.history = self.filled
+
+    def _take(self):
+        assert all(getattr(block, "history", self.filled) is self.filled for block in self.blocks)
+        return super()._take()
+
+
+class Described(BlockManager):
+    """Attributes that are more than values in a dictionary, and one that comes late."""
+
+    def __setattr__(self, name, value):
+        self.__dict__[name] = value
+        if name == "block_size":
+            self.__dict__["written"] = self.__dict__.get("written", 0) + 1
+
+    def _take(self):
+        assert self.written == 1
+        self.late = [*getattr(self, "late", []), len(self.used_block_ids)]
+        return super()._take()
+
+    def _drop(self, block_id):
+        self.late.append(block_id)
+        super()._drop(block_id)
+
+
 class Pickled(Sequence):
     """As in nano-vllm: what is sent to workers lacks the tokens."""
 
@@ -689,7 +725,7 @@ class Pickled(Sequence):
 
 
 @pytest.mark.parametrize("duplicate", [lambda adapter: adapter.copy(), copy.deepcopy], ids=["copy", "deepcopy"])
-@pytest.mark.parametrize("cls", [*SOUND, Renamed, Slotted, TwoNames, Holding])
+@pytest.mark.parametrize("cls", [*SOUND, Renamed, Slotted, TwoNames, Holding, SharedTokens, Described])
 def test_copies_are_equal_and_independent(cls, duplicate):
     rng = random.Random(cls.__name__)
     for _ in range(40):
@@ -701,6 +737,20 @@ def test_copies_are_equal_and_independent(cls, duplicate):
         after = [perform(copied, call) for call in calls]
         assert adapter.snapshot() == before
         assert [perform(adapter, call) for call in calls] == after
+
+
+@pytest.mark.parametrize("cls", [SharedTokens, Described])
+def test_copies_hold_what_the_original_holds_and_share_none_of_it(cls):
+    adapter = fresh(cls)
+    adapter.admit("A", (1, 2, 3), ALL, "")
+    adapter.commit(("A",))
+    many = adapter.copier()
+    for copied in (adapter.copy(), many(), many()):
+        assert copied.manager.__dict__.keys() == adapter.manager.__dict__.keys()
+        own = [value for value in vars(copied.manager).values() if isinstance(value, list | dict | set | deque)]
+        assert own
+        assert all(value is not other for value in own for other in vars(adapter.manager).values())
+        assert [vars(b).keys() for b in copied.manager.blocks] == [vars(b).keys() for b in adapter.manager.blocks]
 
 
 def test_copies_do_not_go_through_pickling():

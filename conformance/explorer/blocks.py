@@ -18,6 +18,7 @@ class BlockNames:
         self._place: dict[tuple[int, ...], int] = {}
         self._after: dict[tuple[int, int], int] = {}
         self._inverse: dict[int, int] = {}
+        self._ways: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         self.number(self.blocks)
 
     def number(self, images: tuple[int, ...]) -> int:
@@ -50,9 +51,13 @@ class BlockNames:
 
     def way(self, source: tuple[int, ...], target: tuple[int, ...]) -> int:
         """Send each block of `source` to the one of `target` at the same place, and the rest in ascending order."""
-        pairs = dict(zip(source, target, strict=True))
-        unused = iter([block for block in self.blocks if block not in target])
-        return self.number(tuple(pairs[block] if block in pairs else next(unused) for block in self.blocks))
+        found = self._ways.get((source, target))
+        if found is None:
+            pairs = dict(zip(source, target, strict=True))
+            unused = iter([block for block in self.blocks if block not in target])
+            images = tuple(pairs[block] if block in pairs else next(unused) for block in self.blocks)
+            found = self._ways[source, target] = self.number(images)
+        return found
 
     def rename_outcome(self, outcome: op.Outcome, way: int) -> op.Outcome:
         """The answer with other block numbers."""

@@ -23,7 +23,7 @@ from typing import Any
 
 from kvspec.conformance.explorer.world import Alphabet
 from kvspec.spec.declaration import FullHit
-from kvspec.spec.state import EMPTY, State
+from kvspec.spec.state import EMPTY, SequenceState, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,37 +71,34 @@ def _orders(state: State) -> Iterable[Sequence[str]]:
 def _form(
     state: State, alphabet: Alphabet, order: Sequence[str], freed: dict[int, tuple[int, int]]
 ) -> tuple[bytes, Numbering]:
-    tokens = {token: token for token in range(alphabet.world.tokens)} if state.world.weak_hash else {}
+    """Prefixes are spelled by their numbers after renaming: one number for a namespace and all tokens."""
     blocks: dict[int, int] = {}
-    sequences = [_sequence(state, alphabet, name, tokens, blocks) for name in order]
+    sequences = [state.sequences[name] for name in order]
+    tables = [[blocks.setdefault(block, len(blocks)) for block in sequence.table] for sequence in sequences]
     for block in freed:
         if block not in blocks:
             blocks[block] = len(blocks)
-    contents = [_block(state, alphabet, block, tokens, freed.get(block)) for block in blocks]
+    seen, tokens = _tokens(state, alphabet, sequences, blocks)
+    rename, computed = alphabet.renamer(state.prefixes, tokens), state.ledger.computed
+    lives = [
+        (rename[each.prefixes[-1]], table, each.computed, each.reserved, each.unread, computed[name])
+        for name, each, table in zip(order, sequences, tables, strict=True)
+    ]
+    contents = [_block(state, alphabet, block, rename, freed.get(block)) for block in blocks]
     gone = [name for name in alphabet.names if name in state.released]
-    form = marshal.dumps((sequences, contents, len(state.blocks), len(gone)), 2)
-    return form, Numbering(_names(alphabet, order, gone), *_tokens(alphabet, tokens), tuple(blocks))
+    form = marshal.dumps((lives, contents, len(state.blocks), len(gone)), 2)
+    return form, Numbering(_names(alphabet, order, gone), tokens, seen, tuple(blocks))
 
 
-def _sequence(state: State, alphabet: Alphabet, name: str, tokens: dict[int, int], blocks: dict[int, int]) -> Any:
-    sequence = state.sequences[name]
-    spelled = [tokens.setdefault(token, len(tokens)) for token in sequence.tokens]
-    table = [blocks.setdefault(block, len(blocks)) for block in sequence.table]
-    namespace = alphabet.spell(state.prefixes, sequence.prefixes[0])[0]
-    return namespace, spelled, table, sequence.computed, sequence.reserved, sequence.unread, state.ledger.computed[name]
-
-
-def _block(state: State, alphabet: Alphabet, block: int, tokens: dict[int, int], freed: Any) -> Any:
-    held, key = state.ledger.identity[block], state.ledger.hash[block]
+def _block(state: State, alphabet: Alphabet, block: int, rename: dict[int, int], freed: Any) -> Any:
+    ledger = state.ledger
+    held, key = ledger.identity[block], ledger.hash[block]
     if held == EMPTY:
-        slots = _wrong(state, alphabet, block, alphabet.nothing, tokens) if _reads_parts(state) else None
-        return freed, slots
-    namespace, content, chain = alphabet.spell(state.prefixes, held)
-    spelled = [tokens.setdefault(token, len(tokens)) for token in content]
-    other = None if key == held else _spell(state, alphabet, key, tokens)
+        return freed, _wrong(state, block, alphabet.nothing, rename) if _reads_parts(state) else None
+    other = None if key == held else rename[key]
     findable = block in state.copies.get(held, ())
-    wrong = _wrong(state, alphabet, block, chain, tokens)
-    return namespace, spelled, other, findable, held in state.twinned, wrong, freed
+    wrong = _wrong(state, block, alphabet.spell(state.prefixes, held)[2], rename)
+    return rename[held], other, findable, held in state.twinned, wrong, freed
 
 
 def _reads_parts(state: State) -> bool:
@@ -109,21 +106,47 @@ def _reads_parts(state: State) -> bool:
     return state.declaration.full_hit is FullHit.LAST_TOKEN or "ALIGNED" in state.muted
 
 
-def _wrong(state: State, alphabet: Alphabet, block: int, chain: tuple[int, ...], tokens: dict[int, int]) -> Any:
+def _wrong(state: State, block: int, chain: tuple[int, ...], rename: dict[int, int]) -> Any:
     """The slots that do not hold what the prefix of the block says, and what they hold."""
-    first, memory, wrong = block * len(chain), state.memory, []
-    for offset, wanted in enumerate(chain):
-        found = memory.get(first + offset, EMPTY)
-        if found != wanted:
-            wrong.append((offset, _spell(state, alphabet, found, tokens)))
-    return wrong
+    first, memory = block * len(chain), state.memory
+    found = [memory.get(slot, EMPTY) for slot in range(first, first + len(chain))]
+    if tuple(found) == chain:
+        return None
+    return [(offset, rename[held]) for offset, held in enumerate(found) if held != chain[offset]]
 
 
-def _spell(state: State, alphabet: Alphabet, prefix: int, tokens: dict[int, int]) -> Any:
-    if prefix < 0:
-        return prefix
-    namespace, content, _ = alphabet.spell(state.prefixes, prefix)
-    return namespace, [tokens.setdefault(token, len(tokens)) for token in content]
+def _tokens(
+    state: State, alphabet: Alphabet, sequences: Iterable[SequenceState], blocks: Iterable[int]
+) -> tuple[int, tuple[int, ...]]:
+    """How many tokens occur, and the number of each, in the order in which they occur: in sequences, then in blocks."""
+    count = alphabet.world.tokens
+    if state.world.weak_hash:
+        return count, tuple(range(count))
+    met: dict[int, int] = {}
+    for prefix in _prefixes(state, alphabet, sequences, blocks):
+        for token in alphabet.different(state.prefixes, prefix):
+            met.setdefault(token, len(met))
+        if len(met) == count:
+            break
+    seen = len(met)
+    for token in range(count):
+        met.setdefault(token, len(met))
+    return seen, tuple([met[token] for token in range(count)])
+
+
+def _prefixes(
+    state: State, alphabet: Alphabet, sequences: Iterable[SequenceState], blocks: Iterable[int]
+) -> Iterable[int]:
+    """All prefixes that a form spells, in order."""
+    for sequence in sequences:
+        yield sequence.prefixes[-1]
+    ledger, size = state.ledger, alphabet.world.block_size
+    for block in blocks:
+        if (held := ledger.identity[block]) != EMPTY:
+            yield held
+            yield ledger.hash[block]
+        if held != EMPTY or _reads_parts(state):
+            yield from (state.memory.get(slot, EMPTY) for slot in range(block * size, (block + 1) * size))
 
 
 def _freed(state: State) -> dict[int, tuple[int, int]]:
@@ -148,10 +171,3 @@ def _freed(state: State) -> dict[int, tuple[int, int]]:
 def _names(alphabet: Alphabet, order: Sequence[str], gone: list[str]) -> tuple[int, ...]:
     fresh = [name for name in alphabet.names if name not in order and name not in gone]
     return tuple(alphabet.names.index(name) for name in (*order, *gone, *fresh))
-
-
-def _tokens(alphabet: Alphabet, tokens: dict[int, int]) -> tuple[tuple[int, ...], int]:
-    seen = len(tokens)
-    for token in range(alphabet.world.tokens):
-        tokens.setdefault(token, len(tokens))
-    return tuple(tokens[token] for token in range(alphabet.world.tokens)), seen

@@ -20,6 +20,16 @@ class Copier:
         self.implementation, self.world = implementation, world
         self.way = way if way != "auto" else _best_way(self.create())
         self.copy: Callable[[Any], Any] = _own_copy if self.way == "copy" else copy.deepcopy
+        self._kinds: dict[type, bool] = {}
+
+    def many(self, adapter: Adapter) -> Callable[[], Any]:
+        """What makes copies of a manager that stays in its state."""
+        kind = type(adapter)
+        if kind not in self._kinds:
+            self._kinds[kind] = self.way == "copy" and _makes_many(kind)
+        if self._kinds[kind]:
+            return adapter.copier()  # type: ignore[attr-defined,no-any-return]
+        return lambda: self.copy(adapter)
 
     def check_kind(self, adapter: Adapter) -> None:
         """A copy is of the same class, or it is no copy.  Raises NotFaithful."""
@@ -32,6 +42,12 @@ class Copier:
             return self.implementation.create(self.world)
         except Exception as error:
             raise CannotCreate(f"{self.implementation.name}: {type(error).__name__}: {error}") from error
+
+
+def _makes_many(kind: type) -> bool:
+    """Has it a ``copier`` that no ``copy`` of a subclass replaces?"""
+    names = ({"copy", "copier"} & vars(each).keys() for each in kind.__mro__)
+    return "copier" in next((found for found in names if found), ())
 
 
 def _own_copy(adapter: Any) -> Any:

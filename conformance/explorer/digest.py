@@ -27,24 +27,25 @@ class Digests:
 
     def key(self, judged: JudgeClass, renaming: int, blocks: int, shown: Snapshot | None) -> bytes:
         """`renaming` and `blocks` lead from the actual names to the local names of the class."""
-        numberings = judged.numberings
-        if len(numberings) == 1:
-            part = self._part(numberings[0], renaming, blocks, shown)
-        else:
-            part = min(self._part(numbering, renaming, blocks, shown) for numbering in numberings)
+        part = self._part(judged, 0, renaming, blocks, shown)
+        if len(judged.numberings) > 1:
+            others = range(1, len(judged.numberings))
+            part = min(part, *[self._part(judged, number, renaming, blocks, shown) for number in others])
         return blake2b(judged.digest + part, digest_size=16).digest()
 
-    def _part(self, numbering: Numbering, renaming: int, blocks: int, shown: Snapshot | None) -> bytes:
-        actual = self.names.back(blocks)
-        order = tuple([actual[block] for block in numbering.blocks])
+    def _part(self, judged: JudgeClass, number: int, renaming: int, blocks: int, shown: Snapshot | None) -> bytes:
+        order = judged.orders.get((number, blocks))
+        if order is None:
+            actual = self.names.back(blocks)
+            named = [actual[block] for block in judged.numberings[number].blocks]
+            order = judged.orders[number, blocks] = marshal.dumps(named, 2)
         if shown is None:
-            return marshal.dumps(order, 2)
-        plain = marshal.dumps((order, shown.free, shown.owned, shown.references), 2)
-        return plain + self._spell(shown, numbering, renaming)
+            return order
+        plain = marshal.dumps((shown.free, shown.owned, shown.references), 2)
+        return order + plain + self._spell(shown, judged.numberings[number], renaming)
 
     def _spell(self, shown: Snapshot, numbering: Numbering, renaming: int) -> bytes:
-        tokens = numbering.tokens, numbering.seen, renaming
-        name = (shown.used, shown.hashes, shown.contents, shown.index, tokens)
+        name = (shown.used, shown.hashes, shown.contents, shown.index, numbering.tokens, numbering.seen, renaming)
         found = self._spelled.get(name)
         if found is None:
             if len(self._spelled) >= MOST_REMEMBERED:

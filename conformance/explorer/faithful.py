@@ -8,7 +8,7 @@ from kvspec.conformance.explorer.node import Node
 from kvspec.impl.adapter import Adapter
 from kvspec.spec.judge import Violation
 
-HIDES = "depends on more than it shows (then give its adapter a fingerprint())"
+HIDES = "depends on more than it shows (then give it, or its adapter, a method fingerprint())"
 
 if TYPE_CHECKING:
     from kvspec.conformance.explorer.search import Search

@@ -3,6 +3,7 @@
 ``shown``        its snapshot, if that shows free list, reference counts and index: then it is taken at its word, and
                  samples of equal states are compared in what they do next (``search``)
 ``fingerprint``  its snapshot and what its own ``fingerprint()`` returns: anything whose ``repr`` is equal for equal states
+                 (of a manager in a nano-vllm shape: its own or its adapter's)
 ``pickled``      its snapshot, if any, and its pickled attributes: exact, but fine; it may never be exhausted, for
                  instance because the manager counts its calls
 ``unseen``       nothing but its answers: it shows nothing and cannot be pickled.  Not sound: states that differ inside

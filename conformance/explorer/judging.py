@@ -30,15 +30,27 @@ class JudgeClass:
 
     `digest` stands for the canonical form, `numberings` lead from the representative to it.  `possible`: what may be
     asked, and how many operations of which kind.  `rulings`: (operation, answer) in local names -> what follows.
+    `orders`: (numbering, block names) -> the blocks in canonical order, for keys of states (``digest``).
     """
 
-    __slots__ = ("__weakref__", "digest", "kinds", "numberings", "possible", "rulings", "second_releases", "state")
+    __slots__ = (
+        "__weakref__",
+        "digest",
+        "kinds",
+        "numberings",
+        "orders",
+        "possible",
+        "rulings",
+        "second_releases",
+        "state",
+    )
 
     def __init__(self, state: State, digest: bytes, numberings: list[Numbering], possible: Possible) -> None:
         self.state, self.digest, self.numberings = state, digest, numberings
         self.possible, self.kinds = possible.operations, possible.kinds
         self.second_releases = possible.second_releases
         self.rulings: dict[Any, Ruling | Violation] = {}
+        self.orders: dict[tuple[int, int], bytes] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,9 +245,11 @@ class Search:
 
     def manager_in(self, node: Node) -> Adapter:
         """A manager in this state, to be done with as one likes."""
-        if node.adapter is not None:
-            return self.copier.copy(node.adapter)  # type: ignore[no-any-return]
-        return self.replay(node.number)
+        if node.adapter is None:
+            return self.replay(node.number)
+        if node.copies is None:
+            node.copies = self.copier.many(node.adapter)
+        return node.copies()  # type: ignore[no-any-return]
 
     def replay(self, number: int) -> Adapter:
         """A fresh manager, brought into a state by its shortest program."""
@@ -285,8 +287,15 @@ class Search:
         )
 
     def _look_into(self, node: Node, arrived: Node, operation: int, actual: int, answer: op.Outcome) -> None:
-        """What a state shows is judged once, when it is new; a release is judged in full, to name its own clauses."""
-        if self._is_release[operation] or self._broken(arrived.judged, arrived.renaming, arrived.blocks, arrived.shown):
+        """What a state shows is judged once, when it is new, and in full if something is wrong with it.
+
+        What a release must leave behind is part of PARTITION and REFCOUNT, unless these are only noted or the sequence
+        was released before.
+        """
+        released = self._is_release[operation] and (
+            not self._trusts_release or operation in node.judged.second_releases
+        )
+        if released or self._broken(arrived.judged, arrived.renaming, arrived.blocks, arrived.shown):
             self._inspect(node, operation, actual, answer, arrived.shown)
         if self.copier.way == "replay":
             arrived.adapter = None

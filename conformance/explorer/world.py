@@ -73,6 +73,22 @@ class Possible:
     second_releases: frozenset[int]
 
 
+class PrefixNames(dict[int, int]):
+    """Prefix -> the prefix with other token numbers; computed when it is asked for.  Negative numbers stay."""
+
+    def __init__(self, prefixes: Prefixes, tokens: tuple[int, ...]) -> None:
+        self.prefixes, self.tokens = prefixes, tokens
+
+    def __missing__(self, prefix: int) -> int:
+        renamed = prefix if prefix < 0 or self.prefixes.parents[prefix] == EMPTY else self._child(prefix)
+        self[prefix] = renamed
+        return renamed
+
+    def _child(self, prefix: int) -> int:
+        token: int = self.prefixes.tokens[prefix]  # type: ignore[assignment]
+        return self.prefixes.child(self[self.prefixes.parents[prefix]], self.tokens[token])
+
+
 class Alphabet:
     """All operations of a small world, numbered, and what becomes of each under a renaming.
 
@@ -85,6 +101,8 @@ class Alphabet:
         self.names = NAMES[: world.sequences]
         self.nothing = (EMPTY,) * world.block_size
         self._spelled: dict[int, tuple[str, tuple[int, ...], tuple[int, ...]]] = {}
+        self._different: dict[int, tuple[int, ...]] = {}
+        self._renamers: dict[tuple[int, ...], PrefixNames] = {}
         self._known: dict[object, Possible] = {}
         self.operations: list[op.Operation] = list(self._all())
         self.number = {operation: index for index, operation in enumerate(self.operations)}
@@ -105,6 +123,21 @@ class Alphabet:
                 each = prefixes.parents[each]
             last = tuple(reversed(chain[: self.world.block_size]))
             found = self._spelled[prefix] = (str(prefixes.tokens[each]), prefixes.spell(prefix), last)
+        return found
+
+    def different(self, prefixes: Prefixes, prefix: int) -> tuple[int, ...]:
+        """The different tokens of a prefix, in the order in which they first occur."""
+        found = self._different.get(prefix)
+        if found is None:
+            tokens = () if prefix < 0 else prefixes.spell(prefix)
+            found = self._different[prefix] = tuple(dict.fromkeys(tokens))
+        return found
+
+    def renamer(self, prefixes: Prefixes, tokens: tuple[int, ...]) -> "PrefixNames":
+        """The number of each prefix after its tokens were renamed."""
+        found = self._renamers.get(tokens)
+        if found is None:
+            found = self._renamers[tokens] = PrefixNames(prefixes, tokens)
         return found
 
     def place(self, names: tuple[int, ...], tokens: tuple[int, ...]) -> int:

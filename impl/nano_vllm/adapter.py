@@ -1,11 +1,11 @@
 """What the adapters of all nano-vllm shapes share: keeping sequences, decode or not, tables, copies."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from kvspec.impl.nano_vllm.answers import Answered, ask, block_table, whole_number, yes_or_no
-from kvspec.impl.nano_vllm.copying import copied
+from kvspec.impl.nano_vllm.copying import copier
 from kvspec.impl.nano_vllm.sequences import MakeSequence
 from kvspec.impl.nano_vllm.sight import Sight
 from kvspec.spec import operations as op
@@ -43,9 +43,9 @@ class Held:
 
     def copy(self, sequence: Any) -> "Held":
         """The same progress with another sequence object."""
-        new = Held(sequence)
+        new = object.__new__(Held)
+        new.sequence, new.live, new.preempted = sequence, self.live, self.preempted
         new.computed, new.planned, new.sampled = self.computed, self.planned, self.sampled
-        new.live, new.preempted = self.live, self.preempted
         return new
 
 
@@ -124,14 +124,29 @@ class NanoAdapter:
         """What the manager shows through its usual attributes."""
         return self._plan.sight.snapshot(self.manager)
 
+    @property
+    def fingerprint(self) -> Callable[[], Any]:
+        """The manager's own ``fingerprint``: what it is, beyond what it shows.  Raises AttributeError if it has none."""
+        return self.manager.fingerprint  # type: ignore[no-any-return]
+
     def copy(self) -> "NanoAdapter":
         """An independent adapter with an independent manager and sequences in the same state."""
-        new = object.__new__(type(self))
-        new._plan = self._plan
-        held = self._held.values()
-        new.manager, sequences = copied(self.manager, [h.sequence for h in held])
-        new._held = {name: h.copy(s) for name, h, s in zip(self._held, held, sequences, strict=True)}
-        return new
+        return self.copier()()
+
+    def copier(self) -> "Callable[[], NanoAdapter]":
+        """What makes such copies, as long as this adapter stays in its state."""
+        held = list(self._held.items())
+        copies = copier(self.manager, [each.sequence for _, each in held])
+        cls, plan = type(self), self._plan
+
+        def copy() -> "NanoAdapter":
+            new = object.__new__(cls)
+            new._plan = plan
+            new.manager, sequences = copies()
+            new._held = {name: each.copy(s) for (name, each), s in zip(held, sequences, strict=True)}
+            return new
+
+        return copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "NanoAdapter":
         return self.copy()

@@ -1,113 +1,94 @@
 """Independent copies of a manager and its sequences, fast enough for a search through many states.
 
-The fast way knows containers of plain values and one list of plain objects (the blocks).  Whatever it does not know,
-two names for one container included, is left to ``copy.deepcopy``.  Sequences are always copied attribute by attribute,
-because engines give them a ``__getstate__`` for sending them to workers, which drops what workers do not need.
+What there is to copy is looked at once a state; then copies are made by functions for just that (``layout``).  The fast
+way knows containers of plain values and lists of plain objects (the blocks).  Whatever it does not know, two names for
+one container included, is left to ``copy.deepcopy``.  Sequences are always copied attribute by attribute, because
+engines give them a ``__getstate__`` for sending them to workers, which drops what workers do not need.
 """
 
-from collections import deque
+from collections.abc import Callable
 from copy import deepcopy
-from enum import Enum
+from itertools import chain
 from typing import Any
 
-_PLAIN = frozenset({int, str, bytes})
-_VALUES: set[type] = {int, bool, float, str, bytes, type(None)}
-_CONTAINERS = frozenset({list, deque, set, dict})
-_SHARED = "sampling_params"  # for the sampler: no block manager changes it, so copies may share it
+from kvspec.impl.nano_vllm.layout import PLAIN, Layout, Unusual, check_constant, has_only_a_dict, layout_of
 
-_make = object.__new__
-_only_a_dict: dict[type, bool] = {}
+Copies = Callable[[], tuple[Any, list[Any]]]
 
 
-class _Unusual(Exception):
-    """There is something that the fast way does not know."""
+def copier(manager: Any, sequences: list[Any]) -> Copies:
+    """What makes copies of the manager and of all sequences, which share nothing mutable with the originals.
 
-
-def copied(manager: Any, sequences: list[Any]) -> tuple[Any, list[Any]]:
-    """Copies of the manager and of all sequences, which share nothing mutable with the originals."""
+    It may be called again and again while the originals stay as they are.
+    """
+    met: list[Any] = []
     try:
-        return _manager(manager), _objects(sequences)
-    except _Unusual:
-        return _slow(manager, sequences)
+        layout, nested = _manager(manager, met)
+        others = [(_look_at(sequence, met), sequence) for sequence in sequences]
+        _check_contents(met)
+    except Unusual:
+        return lambda: _slow(manager, sequences)
+
+    copy_manager, put = layout.copy, layout.put
+
+    def copies() -> tuple[Any, list[Any]]:
+        new = copy_manager(manager)
+        for name, items in nested:
+            put(new, name, [copy(item) for copy, item in items])
+        return new, [copy(sequence) for copy, sequence in others]
+
+    return copies
 
 
-def _manager(manager: Any) -> Any:
-    state = _state(manager)
-    containers = 0
-    for name, value in state.items():
-        kind = type(value)
-        if kind in _VALUES:
-            continue
-        containers += 1
-        if kind not in _CONTAINERS:
-            _check_constant(value)
-        elif _PLAIN.issuperset(map(type, value)):
-            if kind is dict and not _PLAIN.issuperset(map(type, value.values())):
-                raise _Unusual
-            state[name] = value.copy()
-        elif kind is list:
-            state[name] = _objects(value)
+def _manager(manager: Any, met: list[Any]) -> tuple[Layout, list[tuple[str, list[Any]]]]:
+    """How to copy the manager, and what is in its lists of objects; `met` gets all other containers."""
+    attributes = manager.__dict__
+    layout, nested = layout_of(manager, attributes), []
+    for name in layout.containers:
+        value = attributes[name]
+        if type(value) is list and value and type(value[0]) not in PLAIN:
+            nested.append((name, [(_look_at(item, met), item) for item in value]))
+            if len(set(map(id, value))) != len(value):
+                raise Unusual  # one object twice
         else:
-            raise _Unusual
-    original = manager.__dict__.values()
-    if len({id(value) for value in original if type(value) not in _VALUES}) != containers:
-        raise _Unusual  # two names for one container
-    return _object(manager, state)
+            met.append(value)
+    for name in layout.others:
+        check_constant(name, attributes[name])
+    lists = [id(attributes[name]) for name, _ in nested]
+    if len(set(lists)) != len(lists):
+        raise Unusual
+    return layout, nested
 
 
-def _objects(items: list[Any]) -> list[Any]:
-    """Copies of different objects that hold plain values and lists of them."""
-    fresh = []
-    for item in items:
-        state = _state(item)
-        for name, value in state.items():
-            kind = type(value)
-            if kind is list and _PLAIN.issuperset(map(type, value)):
-                state[name] = value[:]
-            elif kind not in _VALUES and name != _SHARED:
-                _check_constant(value)
-        fresh.append(_object(item, state))
-    if len(set(map(id, items))) != len(items):
-        raise _Unusual
-    return fresh
+def _look_at(item: Any, met: list[Any]) -> Callable[[Any], Any]:
+    """How to copy an object; `met` gets its containers."""
+    try:
+        attributes = item.__dict__
+    except AttributeError:
+        raise Unusual from None
+    layout = layout_of(item, attributes)
+    for name in layout.containers:
+        met.append(attributes[name])
+    for name in layout.others:
+        check_constant(name, attributes[name])
+    return layout.copy  # type: ignore[no-any-return]
 
 
-def _state(item: Any) -> dict[str, Any]:
-    """A copy of the attributes of an object that has nothing but its ``__dict__``."""
-    cls = type(item)
-    known = _only_a_dict.get(cls)
-    if known is None:
-        known = _only_a_dict[cls] = _has_only_a_dict(cls)
-    if not known:
-        raise _Unusual
-    return item.__dict__.copy()  # type: ignore[no-any-return]
-
-
-def _has_only_a_dict(cls: type) -> bool:
-    inherited = cls.__mro__[:-1]
-    return bool(inherited) and not any(c.__module__ == "builtins" or "__slots__" in vars(c) for c in inherited)
-
-
-def _object(item: Any, state: dict[str, Any]) -> Any:
-    new = _make(type(item))
-    new.__dict__ = state
-    return new
-
-
-def _check_constant(value: Any) -> None:
-    """Let values pass that never change; the types of enumerations are remembered.  Raises _Unusual."""
-    if isinstance(value, Enum):
-        _VALUES.add(type(value))
-    elif not (type(value) is tuple and all(type(item) in _VALUES for item in value)):
-        raise _Unusual
+def _check_contents(containers: list[Any]) -> None:
+    """All hold plain values, and no container has two names.  Raises Unusual."""
+    if len(set(map(id, containers))) != len(containers) or not PLAIN.issuperset(map(type, chain(*containers))):
+        raise Unusual
+    for container in containers:
+        if type(container) is dict and not PLAIN.issuperset(map(type, container.values())):
+            raise Unusual
 
 
 def _slow(manager: Any, sequences: list[Any]) -> tuple[Any, list[Any]]:
-    """As ``copied``, for anything: whatever manager and sequences share, their copies share."""
+    """As ``copier``, for anything: whatever manager and sequences share, their copies share."""
     memo: dict[int, Any] = {}
-    plain = [sequence for sequence in sequences if hasattr(sequence, "__dict__") and _has_only_a_dict(type(sequence))]
+    plain = [sequence for sequence in sequences if hasattr(sequence, "__dict__") and has_only_a_dict(type(sequence))]
     for sequence in plain:
-        memo[id(sequence)] = _make(type(sequence))
+        memo[id(sequence)] = object.__new__(type(sequence))
     for sequence in plain:
         vars(memo[id(sequence)]).update(deepcopy(vars(sequence), memo))
     return deepcopy(manager, memo), [deepcopy(sequence, memo) for sequence in sequences]

@@ -1,6 +1,7 @@
 """Seeing the inside of a manager through the attributes that managers of this shape usually have."""
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from kvspec.spec.state import Snapshot
@@ -12,6 +13,7 @@ INDEX = ("hash_to_block_id", "hash_to_block")
 REFERENCES = ("ref_count", "refcount", "ref_cnt")
 HASH = ("hash", "block_hash")
 CONTENTS = ("token_ids", "tokens")
+_UNORDERED = (set, frozenset)
 
 
 class Sight:
@@ -20,27 +22,32 @@ class Sight:
     __slots__ = ("_blocks", "_contents", "_free", "_hash", "_index", "_references", "_used")
 
     def __init__(self, manager: object) -> None:
-        self._free = _pool(manager, FREE)
-        self._used = _pool(manager, USED)
-        self._index = _first(manager, INDEX, Mapping)
-        self._blocks = _first(manager, BLOCKS, list | tuple)
-        block = next(iter(getattr(manager, self._blocks)), None) if self._blocks else None
-        self._references = _first(block, REFERENCES, int)
-        self._hash = _first(block, HASH, object)
-        self._contents = _first(block, CONTENTS, Iterable)
+        self._free = _getter(_pool(manager, FREE))
+        self._used = _getter(_pool(manager, USED))
+        self._index = _getter(_first(manager, INDEX, Mapping))
+        blocks = _first(manager, BLOCKS, list | tuple)
+        self._blocks = _getter(blocks)
+        block = next(iter(getattr(manager, blocks)), None) if blocks else None
+        self._references = _getter(_first(block, REFERENCES, int))
+        self._hash = _getter(_first(block, HASH, object))
+        self._contents = _getter(_first(block, CONTENTS, Iterable))
 
     def snapshot(self, manager: Any) -> Snapshot:
         """What the manager shows now.  Raises what reading raises if the manager has made junk of its attributes."""
-        blocks = getattr(manager, self._blocks) if self._blocks else ()
-        references, hashed, contents = self._references, self._hash, self._contents
+        blocks = self._blocks(manager) if self._blocks else ()
         return Snapshot(
-            free=_ids(getattr(manager, self._free)) if self._free else None,
-            used=tuple(sorted(getattr(manager, self._used))) if self._used else None,
-            references=tuple([getattr(block, references) for block in blocks]) if references else None,
-            hashes=tuple([_known(getattr(block, hashed)) for block in blocks]) if hashed else None,
-            contents=tuple([tuple(getattr(block, contents)) for block in blocks]) if contents else None,
-            index=tuple(sorted(getattr(manager, self._index).items())) if self._index else None,
+            _ids(self._free(manager)) if self._free else None,
+            tuple(sorted(self._used(manager))) if self._used else None,
+            None,
+            tuple(map(self._references, blocks)) if self._references else None,
+            _hashes(tuple(map(self._hash, blocks))) if self._hash else None,
+            tuple(map(tuple, map(self._contents, blocks))) if self._contents else None,
+            tuple(sorted(self._index(manager).items())) if self._index else None,
         )
+
+
+def _getter(name: str | None) -> Any:
+    return attrgetter(name) if name else None
 
 
 def _first(owner: object, names: tuple[str, ...], kind: Any) -> str | None:
@@ -60,8 +67,10 @@ def _pool(manager: object, names: tuple[str, ...]) -> str | None:
 
 
 def _ids(pool: Iterable[int]) -> tuple[int, ...]:
-    return tuple(sorted(pool)) if isinstance(pool, set | frozenset) else tuple(pool)
+    return tuple(sorted(pool)) if isinstance(pool, _UNORDERED) else tuple(pool)
 
 
-def _known(value: Any) -> int | None:
-    return None if value is None or value == -1 else value
+def _hashes(stored: tuple[Any, ...]) -> tuple[int | None, ...]:
+    if -1 not in stored:
+        return stored
+    return tuple([None if value is None or value == -1 else value for value in stored])
