@@ -32,6 +32,7 @@ class CheckRequest:
     report: Path | None
     snippet: bool
     command: str
+    contracts: float | None = None
 
 
 def run_check(request: CheckRequest, console: Console) -> ExitCode:
@@ -42,7 +43,7 @@ def run_check(request: CheckRequest, console: Console) -> ExitCode:
     if request.effort not in EFFORTS:
         raise ValueError(f"no such effort: {request.effort}; there are {', '.join(EFFORTS)}")
     require_profiles(request.profiles)
-    options = Options(request.effort, request.seed, request.profiles, request.command)
+    options = Options(request.effort, request.seed, request.profiles, request.command, contracts=request.contracts)
     known = KnownFailures.load(request.known) if request.known else None
     with _progress(console) as show:
         examination = Examination(request.implementation, options, show, known)

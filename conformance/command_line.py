@@ -89,6 +89,9 @@ def check(
     seed: Seed = 0,
     profiles: Annotated[str, typer.Option(help="comma-separated; all if not given")] = "",
     declare: Annotated[str, typer.Option(help="hold it to these profiles, too; comma-separated")] = "",
+    contracts_budget: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="processor time for CrossHair; by effort if not given")
+    ] = None,
     stub: Stubs = [],  # noqa: B006
     known: Annotated[Path | None, typer.Option(help="known failures (TOML); the list can only shrink")] = None,
     write_known: Annotated[Path | None, typer.Option(help="write the failures of this run as known ones")] = None,
@@ -111,6 +114,7 @@ def check(
         report=report,
         snippet=snippet,
         command=shlex.join(["kvspec", *sys.argv[1:]]),
+        contracts=contracts_budget,
     )
     try:
         code = run_check(request, Console(highlight=False))
@@ -272,7 +276,9 @@ def accept(
 
 @app.command()
 def prove(
-    section: Annotated[list[str] | None, typer.Option(help="only this section; may be repeated")] = None,
+    section: Annotated[
+        list[str] | None, typer.Option(help="only this section, or a part of its name; may be repeated")
+    ] = None,
     each: Annotated[bool, typer.Option("--each", help="one row a condition")] = False,
     json: Annotated[bool, typer.Option("--json", help="one JSON object a condition")] = False,
     without: Annotated[

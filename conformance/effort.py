@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 
+from kvspec.conformance.contracts.results import NO_PATH_LIMIT, Budget
+
 
 @dataclass(frozen=True, slots=True)
 class Effort:
     """`programs`: random programs a context.  `examples`: Hypothesis examples a context.
 
+    `contracts`: how long CrossHair looks for a counterexample, or None for not at all.
     `thorough`: are several counterexamples shrunk, and all shorter programs of the same small world tried?
     """
 
@@ -14,6 +17,7 @@ class Effort:
     programs: dict[str, int]
     examples: int
     thorough: bool = True
+    contracts: Budget | None = None
 
 
 EFFORTS: dict[str, Effort] = {
@@ -29,11 +33,13 @@ EFFORTS: dict[str, Effort] = {
             "default",
             {"steps": 6000, "chunked": 4000, "model": 2000, "one": 1500, "collision": 1000, "namespace": 1500},
             60,
+            contracts=Budget(paths=40, seconds=60.0),
         ),
         Effort(
             "deep",
             {"steps": 120000, "chunked": 80000, "model": 20000, "one": 20000, "collision": 5000, "namespace": 20000},
             1000,
+            contracts=Budget(NO_PATH_LIMIT, seconds=90.0),
         ),
     )
 }

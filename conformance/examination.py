@@ -13,6 +13,7 @@ from random import Random
 
 from kvspec.conformance.campaign import CampaignResult, run_campaign
 from kvspec.conformance.contexts import CONTEXTS, Context
+from kvspec.conformance.contracts import NO_PATH_LIMIT, Budget, ContractRun, Refuting
 from kvspec.conformance.effort import EFFORTS, Effort
 from kvspec.conformance.explorer import Exploration, NotFaithful, SmallWorld
 from kvspec.conformance.explorer import Progress as WorldProgress
@@ -25,8 +26,9 @@ from kvspec.conformance.lockstep import CannotCreate, Lockstep
 from kvspec.conformance.program import Counterexample, Program, run
 from kvspec.conformance.proof_of_length import with_proof_of_length
 from kvspec.conformance.render import trace_path_of
+from kvspec.conformance.render.explain import broken_profile
 from kvspec.conformance.robustness import check_robust
-from kvspec.conformance.shrink import shrink_shortest
+from kvspec.conformance.shrink import shrink, shrink_shortest
 from kvspec.conformance.state_machine import run_machine
 from kvspec.conformance.time_limit import alarm_installed
 from kvspec.conformance.trace import NotRepeatable, write_trace
@@ -54,13 +56,17 @@ MUST_HAPPEN = ("operations", "hits", "recycles", "refusals", "preemptions")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user asked for; an empty `profiles` means all.  `traces`: where the trace of each failure goes."""
+    """What the user asked for; an empty `profiles` means all.  `traces`: where the trace of each failure goes.
+
+    `contracts`: seconds of processor time for CrossHair, instead of what the effort gives.
+    """
 
     effort: str = "default"
     seed: int = 0
     profiles: tuple[str, ...] = ()
     command: str = ""
     traces: Path = Path("kvspec-traces")
+    contracts: float | None = None
 
 
 def decided_clauses(profile: str) -> tuple[str, ...]:
@@ -99,6 +105,7 @@ class Examination:
         self._unfaithful = ""
         self.notes: list[str] = []
         self._unrepeatable: dict[str, str] = {}
+        self._refuting: Refuting | None = None
 
     @property
     def profiles(self) -> tuple[str, ...]:
@@ -183,6 +190,23 @@ class Examination:
         found = [each.counterexample for each in self.explorations if each.counterexample]
         partial = "chunked" in self.implementation.declaration.profiles
         return [replace(each, context="chunked" if partial else "steps") for each in found]
+
+    def start_contracts(self) -> None:
+        """Start CrossHair, if this effort has a budget for it: it goes on by itself, while the other engines work."""
+        budget = self.effort.contracts
+        if self.options.contracts is not None:
+            budget = Budget(NO_PATH_LIMIT, self.options.contracts)
+        if budget and budget.seconds > 0 and self._refuting is None:
+            self._refuting = Refuting(self.implementation, budget)
+
+    @cached_property
+    def contracts(self) -> ContractRun | None:
+        """What CrossHair found, or None if this effort has no budget for it."""
+        self.start_contracts()
+        self.progress("contracts", 0, 1)
+        run = self._refuting.result() if self._refuting else None
+        self.progress("contracts", 1, 1)
+        return run
 
     @cached_property
     def robust(self) -> dict[str, Violation | None]:
@@ -295,8 +319,14 @@ class Examination:
 
     @property
     def decided_something(self) -> bool:
-        """Has any clause been decided in this run?"""
-        return bool(self._results)
+        """Has anything been tried in this run?"""
+        return bool(self._results) or self._contract_run is not None
+
+    @property
+    def _contract_run(self) -> ContractRun | None:
+        """What CrossHair found, if it was asked."""
+        run: ContractRun | None = self.__dict__.get("contracts")
+        return run
 
     def home_of(self, found: Counterexample) -> str:
         """The profile in which a violation of a small world counts: small worlds commit parts where that is declared."""
@@ -306,18 +336,32 @@ class Examination:
     def decide_worlds(self) -> None:
         """Explore, and enter what the small worlds broke where nothing shorter is known for the clause."""
         for found in self.world_violations():
-            home = self.home_of(found)
-            known = self._results.get((home, found.violation.clause))
-            if not known or not known.counterexample or _longer(known.counterexample, found):
-                listed = bool(self.known and self.known.covers(found.violation.clause, found.context))
-                self._results[home, found.violation.clause] = ClauseResult(home, found.violation.clause, found, listed)
+            self._enter(self.home_of(found), found)
+
+    def decide_contracts(self) -> ClauseResult | None:
+        """Enter what CrossHair found where nothing shorter is known for the clause; the result of that clause."""
+        if self.contracts is None or self.contracts.own.refutation is None:
+            return None
+        found = shrink(self.implementation, self.contracts.own.refutation.counterexample)
+        return self._enter(broken_profile(found.violation.clause, found.context), found)
+
+    def _enter(self, home: str, found: Counterexample) -> ClauseResult:
+        clause = found.violation.clause
+        known = self._results.get((home, clause))
+        if known and known.counterexample and not _longer(known.counterexample, found):
+            return known
+        listed = bool(self.known and self.known.covers(clause, found.context))
+        self._results[home, clause] = ClauseResult(home, clause, found, listed)
+        return self._results[home, clause]
 
     def decide_all(self) -> None:
-        """Decide every clause of every profile that was asked for and can be tried, and exhaust the small worlds."""
+        """Decide every clause of every profile that was asked for and can be tried, by all engines."""
+        self.start_contracts()
         for profile in self.profiles:
             for clause in decided_clauses(profile) if not self.untried(profile) else ():
                 self.decide(profile, clause)
         self.decide_worlds()
+        self.decide_contracts()
 
     @cached_property
     def _known_results(self) -> list[KnownResult]:
@@ -356,6 +400,8 @@ class Examination:
         if "explorations" in self.__dict__:
             report.certificates = [each.certificate.as_data() for each in self.explorations]
         report.notes = list(self.notes)
+        if self._contract_run:
+            report.notes.append(f"contracts: {self._contract_run.own.sentence}")
         decided = Counter(result.profile for result in report.results)
         report.incomplete = frozenset(name for name in decided if decided[name] < len(decided_clauses(name)))
         report.proves_nothing = self._proves_nothing(report)
@@ -370,8 +416,10 @@ class Examination:
             for name, why in report.untried.items()
             if name in report.declared
         ]
-        if not decided:
+        contracts = self._contract_run
+        if not decided and (contracts is None or contracts.own.untried):
             reasons.append("no clause of a declared profile was tried")
+        reasons += contracts.missed() if contracts else []
         reasons += self._unrepeatable.values()
         if self._unfaithful:
             reasons.append(f"small worlds cannot be explored: {self._unfaithful}")

@@ -33,7 +33,7 @@ class CannotCreate(Exception):
 def ask(adapter: Adapter, operation: op.Operation) -> op.Outcome:
     """Perform one operation; exceptions, hangs and answers of the wrong kind become outcomes here."""
     try:
-        outcome = _call(adapter, operation)
+        outcome = perform(adapter, operation)
     except time_limit.TimeLimitExceeded:
         return op.Failed(f"nothing: {time_limit.NO_ANSWER} {time_limit.DEFAULT_SECONDS:g} s")
     except KeyboardInterrupt:
@@ -58,7 +58,8 @@ def _shown(answer: Any) -> str:
         return f"{type(answer).__name__}, which cannot be shown"
 
 
-def _call(adapter: Adapter, operation: op.Operation) -> Any:
+def perform(adapter: Adapter, operation: op.Operation) -> Any:
+    """The call of the adapter that an operation stands for; raises what it raises."""
     if isinstance(operation, op.Admit):
         return adapter.admit(operation.sequence, operation.tokens, operation.limit, operation.namespace)
     if isinstance(operation, op.Reserve):

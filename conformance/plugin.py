@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from kvspec.conformance.contracts import ContractRun
     from kvspec.conformance.examination import Examination
     from kvspec.impl.adapter import Implementation
 
 EXAMINATION: pytest.StashKey[Examination] = pytest.StashKey()
 WRITTEN: pytest.StashKey[list[str]] = pytest.StashKey()  # what was written at the end, for the terminal summary
-USES = {"examination", "implementation"}
+USES = {"examination", "implementation", "contract_run"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,6 +31,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--impl", default="bundled", help="path/to/file.py:Class, module:Class, or bundled (the default)")
     group.addoption("--stub", action="append", default=[], metavar="MODULE", help="stand-in for a missing heavy module")
     group.addoption("--effort", default="default", choices=("smoke", "default", "deep"), help="how much is tried")
+    group.addoption(
+        "--contracts-budget",
+        type=float,
+        default=None,
+        metavar="SECONDS",
+        help="processor time for CrossHair's search; by effort if not given, 0 for none",
+    )
     group.addoption("--profiles", default="", help="comma-separated profiles; all if not given")
     group.addoption("--declare", default="", help="hold it to these profiles, too; comma-separated")
     group.addoption("--kvspec-seed", type=int, default=0, help="seed of every random choice")
@@ -66,6 +74,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Load the implementation once it is certain that a test needs it; a target that does not load ends the run."""
     if any(USES & set(getattr(item, "fixturenames", ())) for item in items):
         config.stash[EXAMINATION] = _examine(config)
+        if any("contract_run" in getattr(item, "fixturenames", ()) for item in items):
+            config.stash[EXAMINATION].start_contracts()
 
 
 def _examine(config: pytest.Config) -> Examination:
@@ -88,7 +98,9 @@ def _examine(config: pytest.Config) -> Examination:
     if reason := cannot_create(implementation):
         pytest.exit(reason, returncode=2)
     command = shlex.join(["pytest", *config.invocation_params.args])
-    options = Options(option("--effort"), option("--kvspec-seed"), profiles, command)
+    options = Options(
+        option("--effort"), option("--kvspec-seed"), profiles, command, contracts=option("--contracts-budget")
+    )
     return Examination(implementation, options, _progress(config), known)
 
 
@@ -119,6 +131,14 @@ def examination(pytestconfig: pytest.Config) -> Examination:
 def implementation(pytestconfig: pytest.Config) -> Implementation:
     """The implementation given by ``--impl``."""
     return pytestconfig.stash[EXAMINATION].implementation
+
+
+@pytest.fixture(scope="session")
+def contract_run(examination: Examination) -> ContractRun:
+    """What CrossHair found: it was started when the tests were collected."""
+    if examination.contracts is None:
+        pytest.skip("no budget at this effort; --contracts-budget SECONDS gives one")
+    return examination.contracts
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

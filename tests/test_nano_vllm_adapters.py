@@ -14,7 +14,7 @@ from kvspec.impl.adapter import Adapter, Copyable, Observable
 from kvspec.impl.block_manager import BlockManager
 from kvspec.impl.errors import ImplementationError, LoadError
 from kvspec.impl.nano_vllm import implementation_of
-from kvspec.impl.nano_vllm.weak_hash import weak_hash, weak_twin
+from kvspec.impl.nano_vllm.weak_hash import twin_with, weak_hash
 from kvspec.impl.sequence import Sequence
 from kvspec.spec.declaration import Covers, Publish
 from kvspec.spec.operations import (
@@ -972,8 +972,8 @@ def test_weak_hash_is_used_wherever_the_chain_hash_is(cls):
     assert adapter.snapshot().hashes[0] == BlockManager.compute_hash([1, 2])
 
 
-def test_weak_twin_lacks_what_the_manager_took_away_from_its_base():
-    twin = weak_twin(LateTokens)
+def test_a_twin_lacks_what_the_manager_took_away_from_its_base():
+    twin = twin_with(LateTokens)
     assert twin is not None
     assert twin.may_append is None
 

@@ -1,6 +1,7 @@
 """Adapters for managers in the style of nano-vllm, chosen by looking at the class."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from kvspec.impl.nano_vllm.managers import constructed, constructor_of
 from kvspec.impl.nano_vllm.sequences import APPEND, APPEND_RENAMED, MakeSequence, fits, sequence_maker
 from kvspec.impl.nano_vllm.shapes import SHAPES, Shape
 from kvspec.impl.nano_vllm.sight import Sight
-from kvspec.impl.nano_vllm.weak_hash import chain_hash_of, namespace_of, weak_twin
+from kvspec.impl.nano_vllm.weak_hash import chain_hash_of, namespace_of, twin_with
 from kvspec.spec.declaration import Declaration
 from kvspec.spec.state import World
 
@@ -55,6 +56,17 @@ def implementation_of(
     )
 
 
+def with_chain_hash(implementation: Implementation, chain_hash: Callable[..., int]) -> Implementation:
+    """The same manager with another chain hash, which is called as its own one is: tokens and parent, in its order.
+
+    A manager that shows no chain hash stays as it is.  Raises LoadError for an adapter of another kind.
+    """
+    factory = implementation.create
+    if not isinstance(factory, _Factory):
+        raise LoadError(f"{implementation.name} is not a Python class with the calls of nano-vllm's managers")
+    return replace(implementation, create=factory.with_chain_hash(chain_hash), chain_hash=chain_hash)
+
+
 class _Factory:
     """Makes adapters: what depends on the block size or the hash only is found once."""
 
@@ -80,6 +92,12 @@ class _Factory:
         plan = Plan(make, Sight(manager), world.block_size, **self._spelling)
         return ADAPTERS[self._shape.name](manager, plan)
 
+    def with_chain_hash(self, chain_hash: Callable[..., int]) -> "_Factory":
+        """The same for managers with another chain hash, where theirs is found."""
+        new = copy(self)
+        new._cls, new._twin = twin_with(self._cls, chain_hash) or self._cls, None
+        return new
+
     def spoken(self, block_size: int) -> str:
         """Which class of sequences is used."""
         return self._maker(block_size)[1]
@@ -91,7 +109,7 @@ class _Factory:
 
     def _weak(self) -> type:
         if self._twin is None:
-            self._twin = weak_twin(self._cls)
+            self._twin = twin_with(self._cls)
         if self._twin is None:
             raise ImplementationError(f"{self._cls.__name__} shows no chain hash that could be replaced by a weak one.")
         return self._twin

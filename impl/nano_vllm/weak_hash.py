@@ -1,6 +1,6 @@
-"""Finding a manager's chain hash, and replacing it by one that collides all the time.
+"""Finding a manager's chain hash, and replacing it: by one that collides all the time, or by any other.
 
-Nothing of the original is touched: a *twin* of the manager class is made, whose methods see the weak hash wherever the
+Nothing of the original is touched: a *twin* of the manager class is made, whose methods see the other hash wherever the
 original ones see the chain hash, be it a method, a function of the module, or a method of another class of the module.
 """
 
@@ -85,8 +85,11 @@ def namespace_of(cls: type) -> dict[str, Any]:
     return {}
 
 
-def weak_twin(cls: type) -> type | None:
-    """A class that is `cls` in everything but its chain hash; None if no chain hash is found."""
+def twin_with(cls: type, chain_hash: Callable[..., int] = weak_hash) -> type | None:
+    """A class that is `cls` in everything but its chain hash; None if no chain hash is found.
+
+    `chain_hash` is called as the original is: with the tokens and the hash of the block before, in its order.
+    """
     owner, name = _owner_of_hash(cls)
     if name is None:
         return None
@@ -98,13 +101,13 @@ def weak_twin(cls: type) -> type | None:
             if _is_method(value):
                 body[key] = namespaces.seen_by(value)
     if owner is cls:
-        body[name] = staticmethod(weak_hash)
+        body[name] = staticmethod(chain_hash)
     twin = type(cls.__name__, (cls,), body)
     namespaces.replace(cls, twin)
     if isinstance(owner, dict):
-        namespaces.replace(owner[name], weak_hash)
+        namespaces.replace(owner[name], chain_hash)
     elif owner is not cls:
-        namespaces.replace(owner, type(owner.__name__, (owner,), {name: staticmethod(weak_hash)}))
+        namespaces.replace(owner, type(owner.__name__, (owner,), {name: staticmethod(chain_hash)}))
     return twin
 
 

@@ -22,7 +22,11 @@ _GUARDS = ("planted faults", "planted falsehoods", "witnesses")
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of ``run``, for a command line that has this as one of its commands."""
     parser.add_argument(
-        "--section", action="append", default=[], metavar="NAME", help="only this section; may be repeated"
+        "--section",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this section, or a part of its name; may be repeated",
     )
     parser.add_argument("--each", action="store_true", help="one row a condition")
     parser.add_argument("--json", action="store_true", help="one JSON object a condition instead of a table")
@@ -44,8 +48,10 @@ def run(
         from . import conditions, prover
     except ModuleNotFoundError as missing:
         return _unusable(f"{missing.name} is missing: pip install z3-solver")
-    if unknown := [name for name in section if name not in prover.SECTIONS]:
-        return _unusable(f"no section {unknown[0]!r}; there are: {', '.join(prover.SECTIONS)}")
+    try:
+        section = [_section(name, prover.SECTIONS) for name in section]
+    except ValueError as error:
+        return _unusable(str(error))
     if without and without not in conditions.TEXT.invariants:
         return _unusable(f"no invariant {without!r}; there are: {', '.join(conditions.TEXT.invariants)}")
     text = _less(conditions.TEXT, without)
@@ -60,6 +66,15 @@ def exit_code(results: "list[ConditionResult]") -> int:
     """1 if a condition is not what it must be, 3 if what guards against an empty proof is not."""
     wrong = {result.section for result in results if not result.holds}
     return 0 if not wrong else 3 if wrong <= set(_GUARDS) else 1
+
+
+def _section(name: str, among: Sequence[str]) -> str:
+    """The section of that name, or the only one with that in its name.  Raises ValueError with what there is."""
+    like = [known for known in among if name in known]
+    if name in among or len(like) == 1:
+        return name if name in among else like[0]
+    what = f"several sections like {name!r}: {', '.join(like)}" if like else f"no section {name!r}"
+    raise ValueError(f"{what}; there are: {', '.join(among)}")
 
 
 def _less(text: "Text", slug: str | None) -> "Text":
