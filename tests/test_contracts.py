@@ -221,6 +221,11 @@ def test_the_suite_says_why_an_adapter_cannot_be_tried(tmp_path: Path) -> None:
     assert "cannot be tried: model is not a Python class with the calls of nano-vllm's managers" in ran.stdout
 
 
+@pytest.mark.parametrize("document", ["README.md", "spec/README.md"])
+def test_documents_name_the_number_of_planted_managers(document: str) -> None:
+    assert f"{len(PLANTED)} known-bad managers" in (ROOT / document).read_text(encoding="utf-8")
+
+
 # --- the parts ------------------------------------------------------------------------------------------------------
 
 

@@ -382,6 +382,12 @@ def test_wrong_options_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert "there are:" in capsys.readouterr().err
 
 
+def test_a_part_of_a_name_is_enough_for_a_section(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--section", "witness"]) == 0
+    assert command.main(["--section", "planted"]) == 2
+    assert "several sections like 'planted': planted faults, planted falsehoods" in capsys.readouterr().err
+
+
 def test_export_writes_smt_lib(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--export", str(tmp_path)]) == 0
     written = (tmp_path / "claim_ensures_CONTENT.smt2").read_text()

@@ -7,7 +7,7 @@ The programs are plain integers in fixed shapes (``shapes``); the manager runs o
 What is not done, because it does not work: Hypothesis' state machines with ``backend="crosshair"`` end in internal errors
 ("Not Deterministic") and find less than the ordinary backend; ``crosshair diffbehavior`` of a manager and the model gains
 nothing over trying the inputs in turn, ignores preconditions, and misses what one fixed scenario cannot show; programs as
-lists of operations, instead of integers in a shape, take minutes for what takes a second here.
+lists of operations, instead of integers in a shape, took 11 to 76 s a fault where they found one.
 """
 
 from kvspec.conformance.contracts.planted import PLANTED
