@@ -33,6 +33,8 @@ def test_contracts(examination: Examination, contract_run: ContractRun) -> None:
 @pytest.mark.parametrize("slug", PLANTED)
 def test_contracts_run_proves_something(contract_run: ContractRun, slug: str) -> None:
     """The planted known-bad manager is refuted in the same run; where one is not, the run proves nothing."""
+    if contract_run.own.untried:
+        pytest.skip(f"nothing is claimed: {contract_run.own.sentence}")
     planted = contract_run.planted[slug]
     if planted.refutation is None:
         pytest.fail(f"the planted known-bad manager {slug} was not refuted: {planted.sentence}", pytrace=False)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kvspec.conformance.contracts.injection import CannotBeTried, injected
 from kvspec.conformance.contracts.planted import PLANTED
 from kvspec.conformance.contracts.results import Budget, ContractResult, ContractRun, Refutation
-from kvspec.conformance.contracts.shapes import shapes_for
+from kvspec.conformance.contracts.shapes import Shape, shapes_for
 from kvspec.conformance.lockstep import CannotCreate
 from kvspec.conformance.program import run
 from kvspec.impl.adapter import Implementation
@@ -41,23 +41,40 @@ def refute(implementation: Implementation, budget: Budget, planted: Sequence[str
 
 
 class Refuting:
-    """A search that was started and goes on by itself; ``result`` waits for its end."""
+    """A search that was started and goes on by itself; ``result`` waits for its end.
+
+    Nothing is started, and no known-bad manager planted, where `untried` says why the implementation cannot be tried.
+    """
 
     def __init__(self, implementation: Implementation, budget: Budget, planted: Sequence[str] = PLANTED) -> None:
-        self._planted = planted
-        known_bad: list[Job] = [(KNOWN_BAD[slug].implementation(), PLANTED_BUDGET) for slug in planted]
+        self.untried = why_untried(implementation)
+        self._planted = () if self.untried else planted
+        known_bad: list[Job] = [(KNOWN_BAD[slug].implementation(), PLANTED_BUDGET) for slug in self._planted]
         self._jobs = [*known_bad, (implementation, budget)]
-        self._process = _Process(self._jobs) if "fork" in multiprocessing.get_all_start_methods() else None
+        self._process = None if self.untried else _Process(self._jobs)
 
     def result(self) -> ContractRun:
         """What it showed: each program has been run again in this process."""
-        found = (
-            self._process.results()
-            if self._process
-            else [_untried(job, "no process can be forked") for job in self._jobs]
-        )
+        found = self._process.results() if self._process else [_untried(job, self.untried) for job in self._jobs]
         *others, own = (_confirm(job[0], result) for job, result in zip(self._jobs, found, strict=True))
         return ContractRun(own, dict(zip(self._planted, others, strict=True)))
+
+
+def why_untried(implementation: Implementation) -> str:
+    """Why CrossHair cannot go through this manager, as far as that is known before; empty if it can."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return "this system cannot fork a process"
+    try:
+        _prepared(implementation)
+    except (CannotBeTried, ImplementationError) as reason:
+        return str(reason)
+    return ""
+
+
+def _prepared(implementation: Implementation) -> tuple[list[Shape], Implementation]:
+    """The shapes to go through, and the implementation with a pure hash."""
+    shapes = shapes_for(implementation.declaration)
+    return shapes, injected(implementation, max(shape.block_size(implementation.declaration) for shape in shapes))
 
 
 def _untried(job: Job, why: str) -> ContractResult:
@@ -133,21 +150,17 @@ def _searched(implementation: Implementation, budget: Budget) -> ContractResult:
     try:
         searches = _searches(implementation)
         _go_through(searches, budget, started)
-    except CannotBeTried as reason:
+    except (CannotBeTried, CannotCreate, ImplementationError) as reason:
         return ContractResult(budget, untried=str(reason))
-    except (CannotCreate, ImplementationError) as error:
-        return ContractResult(budget, untried=str(error))
     except BaseException as error:  # of CrossHair; that it is not deterministic, above all
         return ContractResult(budget, untried=f"CrossHair gave up: {type(error).__name__}: {error}")
     return _result(searches, budget, time.process_time() - started)
 
 
 def _searches(implementation: Implementation) -> "list[Search]":
-    shapes = shapes_for(implementation.declaration)
-    size = min(shape.block_size(implementation.declaration) for shape in shapes)
-    pure = injected(implementation, size)
     from kvspec.conformance.contracts.symbolic import Search
 
+    shapes, pure = _prepared(implementation)
     return [Search(implementation, pure, shape) for shape in shapes]
 
 

@@ -73,9 +73,12 @@ class ContractRun:
     planted: dict[str, ContractResult]
 
     def missed(self) -> list[str]:
-        """The planted managers that were not refuted, as sentences: what the run then proves is nothing."""
+        """The planted managers that were not refuted, as sentences: what the run then proves is nothing.
+
+        None where the implementation could not be tried: nothing is claimed then.
+        """
         return [
             f"contracts: the planted known-bad manager {slug} was not refuted: {result.sentence}"
             for slug, result in self.planted.items()
-            if result.refutation is None
+            if result.refutation is None and not self.own.untried
         ]
