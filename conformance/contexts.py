@@ -12,7 +12,9 @@ from kvspec.spec.state import World
 class Context:
     """`profiles` get their verdict here.  `free`: operations interleave freely, else a step is committed as a whole.
 
-    `model`: the manager runs beside ``spec.model`` and must do the same, block for block.
+    `model`: the manager runs beside ``spec.model`` and must do the same, block for block.  `draws`: operations of the
+    extensions that are asked as well (see ``extension_generator``); programs then interleave freely, or go by steps, as
+    far as the declaration allows.
     """
 
     name: str
@@ -22,6 +24,7 @@ class Context:
     weak_hash: bool = False
     namespaces: bool = False
     model: bool = False
+    draws: tuple[str, ...] = ()
 
     def clauses(self) -> tuple[str, ...]:
         """The slugs of the clauses that are decided here, in the order of the registry."""
@@ -57,5 +60,7 @@ CONTEXTS: dict[str, Context] = {
         Context("one", ("one",), one=True),
         Context("collision", ("collision",), weak_hash=True),
         Context("namespace", ("namespace",), namespaces=True),
+        Context("several", ("several",), draws=("extend",)),
+        Context("truncate", ("truncate",), draws=("draft", "truncate")),
     )
 }

@@ -25,19 +25,22 @@ EFFORTS: dict[str, Effort] = {
     for effort in (
         Effort(
             "smoke",
-            {"steps": 400, "chunked": 200, "model": 100, "one": 100, "collision": 100, "namespace": 100},
+            {"steps": 400, "chunked": 200, "model": 100, "one": 100, "collision": 100, "namespace": 100}
+            | {"several": 150, "truncate": 150},
             5,
             thorough=False,
         ),
         Effort(
             "default",
-            {"steps": 6000, "chunked": 4000, "model": 2000, "one": 1500, "collision": 1000, "namespace": 1500},
+            {"steps": 6000, "chunked": 4000, "model": 2000, "one": 1500, "collision": 1000, "namespace": 1500}
+            | {"several": 1500, "truncate": 2000},
             60,
             contracts=Budget(paths=40, seconds=60.0),
         ),
         Effort(
             "deep",
-            {"steps": 120000, "chunked": 80000, "model": 20000, "one": 20000, "collision": 5000, "namespace": 20000},
+            {"steps": 120000, "chunked": 80000, "model": 20000, "one": 20000, "collision": 5000, "namespace": 20000}
+            | {"several": 20000, "truncate": 40000},
             1000,
             contracts=Budget(NO_PATH_LIMIT, seconds=90.0),
         ),

@@ -19,6 +19,7 @@ from kvspec.conformance.explorer import Exploration, NotFaithful, SmallWorld
 from kvspec.conformance.explorer import Progress as WorldProgress
 from kvspec.conformance.explorer.defaults import default_worlds
 from kvspec.conformance.explorer.parallel import explore_all
+from kvspec.conformance.extension_calls import not_offered
 from kvspec.conformance.generator import Generator
 from kvspec.conformance.hash_check import check_hash
 from kvspec.conformance.known_failures import KnownFailures, KnownResult
@@ -35,7 +36,8 @@ from kvspec.conformance.trace import NotRepeatable, write_trace
 from kvspec.conformance.verdict import ClauseResult, ConformanceReport
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.known_bad import KNOWN_BAD
-from kvspec.spec.clauses import CLAUSES, PROFILES, clauses_of
+from kvspec.spec.clauses import CLAUSES, EXTENSIONS, PROFILES, clauses_of
+from kvspec.spec.declaration import Declaration
 from kvspec.spec.judge import Violation
 from kvspec.spec.state import World
 
@@ -52,6 +54,10 @@ MOST_STATES = {"smoke": 4_000, "default": 40_000, "deep": 4_000_000}
 
 # What must have happened in a context, or its result proves nothing.
 MUST_HAPPEN = ("operations", "hits", "recycles", "refusals", "preemptions")
+MUST_HAPPEN_HERE = {
+    "several": ("extensions",),
+    "truncate": ("drafts", "rejections", "confirmations"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +82,15 @@ def decided_clauses(profile: str) -> tuple[str, ...]:
 
 def cannot_create(implementation: Implementation) -> str | None:
     """Why no manager can be made in an ordinary world, or None."""
-    declaration = implementation.declaration
-    size = min(max(2, declaration.smallest_block_size), declaration.largest_block_size)
     try:
-        Lockstep(implementation, World(4, size))
+        Lockstep(implementation, _ordinary_world(implementation.declaration))
     except CannotCreate as error:
         return str(error)
     return None
+
+
+def _ordinary_world(declaration: Declaration) -> World:
+    return World(4, min(max(2, declaration.smallest_block_size), declaration.largest_block_size))
 
 
 class Examination:
@@ -114,10 +122,21 @@ class Examination:
 
     def untried(self, profile: str) -> str | None:
         """Why a profile cannot be tried, or None."""
+        if profile in EXTENSIONS and (reason := self._not_offered[profile]):
+            return reason
         context = CONTEXTS.get(CONTEXT_OF.get(profile, profile))
         if context and (reason := context.possible(self.implementation.declaration)):
             return reason
         return self._refused_size if profile == "one" else None
+
+    @cached_property
+    def _not_offered(self) -> dict[str, str | None]:
+        """Why each extension cannot be tried, or None."""
+        declaration = self.implementation.declaration
+        if not declaration.profiles.intersection(EXTENSIONS):
+            return dict.fromkeys(EXTENSIONS, "not offered")
+        adapter = Lockstep(self.implementation, _ordinary_world(declaration)).adapter
+        return {profile: not_offered(profile, declaration, adapter) for profile in EXTENSIONS}
 
     @cached_property
     def _refused_size(self) -> str | None:
@@ -257,7 +276,8 @@ class Examination:
         if any(not CLAUSES[slug].survivable for slug in result.found):
             return []  # programs ended early, and the violation is what the run shows
         caches = "prefix" in self.implementation.declaration.profiles
-        needed = [what for what in MUST_HAPPEN if caches or what != "hits"]
+        must = (*MUST_HAPPEN, *MUST_HAPPEN_HERE.get(context, ()))
+        needed = [what for what in must if caches or what != "hits"]
         return [f"no {what} in context {context}" for what in needed if not result.counts[what]]
 
     @cached_property

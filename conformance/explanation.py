@@ -9,10 +9,10 @@ from rich.text import Text
 
 from kvspec.conformance import hash_check, robustness
 from kvspec.impl.known_bad import KNOWN_BAD
-from kvspec.spec import invariants, judge, model
+from kvspec.spec import extension_rules, invariants, judge, model
 from kvspec.spec.clauses import BORROWED, CLAUSES, Clause
 
-ENFORCERS: tuple[ModuleType, ...] = (judge, invariants, model, robustness, hash_check)
+ENFORCERS: tuple[ModuleType, ...] = (judge, invariants, extension_rules, model, robustness, hash_check)
 
 
 def enforcing_lines(slug: str) -> list[tuple[str, int, str]]:

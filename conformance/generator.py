@@ -7,6 +7,7 @@ repeated byte for byte, cut, extended or changed in one place; pools that are on
 from random import Random
 
 from kvspec.conformance.contexts import Context
+from kvspec.conformance.extension_generator import Extensions
 from kvspec.spec import operations as op
 from kvspec.spec.judge import illegal
 from kvspec.spec.state import SequenceState, State
@@ -24,11 +25,17 @@ class Generator:
         self.prompts: list[tuple[int, ...]] = []
         self.waiting: dict[str, tuple[int, ...]] = {}  # preempted sequences, to be admitted again with all their tokens
         self.decoding = False
+        self.free = context.free
+        self.extensions = Extensions(random, context, state, self) if context.draws else None
+        if context.draws and "chunked" in state.declaration.profiles:
+            self.free = random.random() < 0.5
 
     def next(self) -> op.Operation:
         """The next operation; there is always one."""
+        if self.extensions and (drawn := self.extensions.draw()):
+            return drawn
         flying = [name for name, sequence in self.state.sequences.items() if sequence.reserved or sequence.unread]
-        return self._interleaved(flying) if self.context.free else self._by_steps(flying)
+        return self._interleaved(flying) if self.free else self._by_steps(flying)
 
     # A step is planned, then committed as a whole: the order of calls of nano-vllm's scheduler.
 
@@ -51,7 +58,9 @@ class Generator:
         ready = self._ready()
         if self.random.random() < 0.25 or not ready:
             return self._release(preempt=True)
-        return op.Reserve(self.random.choice(ready), 1)
+        name = self.random.choice(ready)
+        sequence = self.state.sequences[name]
+        return op.Reserve(name, len(sequence.tokens) - sequence.computed if self.extensions else 1)
 
     def _plan_prefill(self, flying: list[str]) -> op.Operation | None:
         roll = self.random.random()
@@ -140,13 +149,14 @@ class Generator:
         return op.Append(self.random.choice(done), self.random.randrange(self.alphabet)) if done else None
 
     def _release(self, preempt: bool = False) -> op.Operation | None:
-        among = list(self.state.sequences) if self.context.free else [name for name, _ in self._idle()]
+        among = list(self.state.sequences) if self.free else [name for name, _ in self._idle()]
         names = [name for name in among if not illegal(self.state, op.Release(name))]
         if not names or self.random.random() < 0.06:
             return self._again()
         name = self.random.choice(names)
         if preempt:
-            self.waiting[name] = tuple(self.state.sequences[name].tokens)
+            sequence = self.state.sequences[name]
+            self.waiting[name] = tuple(sequence.tokens[: len(sequence.tokens) - sequence.drafts])
             return op.Release(name, op.Cause.PREEMPTED)
         return op.Release(name, self.random.choice((op.Cause.FINISHED, op.Cause.ABORTED)))
 
@@ -163,4 +173,4 @@ class Generator:
         return [name for name, s in self._idle() if s.computed < len(s.tokens)]
 
     def _done(self) -> list[str]:
-        return [name for name, s in self._idle() if s.computed == len(s.tokens)]
+        return [name for name, s in self._idle() if s.computed == len(s.tokens) and not s.drafts]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kvspec.conformance import time_limit
+from kvspec.conformance.extension_calls import EXTENSION_CALLS, EXTENSION_OUTCOMES, counted
 from kvspec.conformance.snapshots import fault_of
 from kvspec.impl.adapter import Adapter, Implementation
 from kvspec.impl.nano_vllm.answers import is_clear, spoken, without_addresses
@@ -17,12 +18,13 @@ NONE_MUTED: frozenset[str] = frozenset()
 _ALWAYS_POSSIBLE = (op.Refused, op.Failed, op.Nonsense)
 _ONLY_NUMBERS = frozenset({int})
 
-_EXPECTED: dict[type, type] = {
+_EXPECTED: dict[type, Any] = {
     op.Admit: op.Admitted,
     op.Reserve: op.Reserved,
     op.Commit: op.Committed,
     op.Append: op.Appended,
     op.Release: op.Released,
+    **EXTENSION_OUTCOMES,
 }
 
 
@@ -68,7 +70,9 @@ def perform(adapter: Adapter, operation: op.Operation) -> Any:
         return adapter.commit(operation.sequences)
     if isinstance(operation, op.Append):
         return adapter.append(operation.sequence, operation.token)
-    return adapter.release(operation.sequence, operation.cause)
+    if isinstance(operation, op.Release):
+        return adapter.release(operation.sequence, operation.cause)
+    return EXTENSION_CALLS[type(operation)](adapter, operation)
 
 
 def _well_formed(operation: op.Operation, outcome: Any) -> bool:
@@ -76,16 +80,27 @@ def _well_formed(operation: op.Operation, outcome: Any) -> bool:
         return True
     if not isinstance(outcome, _EXPECTED[type(operation)]):
         return False
-    if isinstance(outcome, op.Admitted):
-        return type(outcome.cached) is int and type(outcome.reserved) is int and _is_table(outcome.table)
     if isinstance(outcome, op.Committed):
         asked = len(operation.sequences)  # type: ignore[union-attr]
         return len(outcome.tables) == asked and all(map(_is_table, outcome.tables))
-    return not isinstance(outcome, op.Reserved) or _is_table(outcome.table)
+    return all(_RIGHT[field](getattr(outcome, field)) for field in _EXPECTED[type(operation)].__slots__)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int
 
 
 def _is_table(table: Any) -> bool:
     return isinstance(table, tuple) and _ONLY_NUMBERS.issuperset(map(type, table))
+
+
+_RIGHT: dict[str, Callable[[Any], bool]] = {
+    "cached": _is_number,
+    "reserved": _is_number,
+    "computed": _is_number,
+    "table": _is_table,
+    "fits": lambda value: type(value) is bool,
+}
 
 
 class Lockstep:
@@ -184,6 +199,8 @@ class Lockstep:
             counts["refusals"] += 1
         elif isinstance(operation, op.Release) and operation.cause is op.Cause.PREEMPTED:
             counts["preemptions"] += 1
+        if isinstance(operation, op.Extension):
+            counts.update(counted(self.state, operation, outcome))
 
 
 def key_function(implementation: Implementation, state: State) -> Callable[[int], int] | None:

@@ -76,6 +76,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.stash[EXAMINATION] = _examine(config)
         if any("contract_run" in getattr(item, "fixturenames", ()) for item in items):
             config.stash[EXAMINATION].start_contracts()
+        items[:] = [item for item in items if not _of_an_extension_not_offered(item, config)]
+
+
+def _of_an_extension_not_offered(item: pytest.Item, config: pytest.Config) -> bool:
+    """What only some engines can do is no item at all where it is neither declared nor asked for."""
+    from kvspec.spec.clauses import EXTENSIONS
+
+    profile = item.callspec.params.get("profile") if hasattr(item, "callspec") else None
+    examination = config.stash[EXAMINATION]
+    wanted = {*examination.implementation.declaration.profiles, *examination.options.profiles}
+    return profile in EXTENSIONS and profile not in wanted
 
 
 def _examine(config: pytest.Config) -> Examination:

@@ -85,7 +85,7 @@ def _renamed(program: Program) -> Program:
     """The sequences called A, B, C … in the order in which they are first named."""
     names: dict[str, str] = {}
     for operation in program.operations:
-        for name in operation.sequences if isinstance(operation, op.Commit) else (operation.sequence,):
+        for name in op.sequences_of(operation):
             names.setdefault(name, chr(ord("A") + len(names)))
     return replace(program, operations=tuple(_with_names(operation, names) for operation in program.operations))
 
@@ -93,6 +93,8 @@ def _renamed(program: Program) -> Program:
 def _with_names(operation: op.Operation, names: dict[str, str]) -> op.Operation:
     if isinstance(operation, op.Commit):
         return op.Commit(tuple(names[name] for name in operation.sequences))
+    if isinstance(operation, op.Reset | op.Probe | op.Drop):
+        return operation
     return replace(operation, sequence=names[operation.sequence])
 
 
@@ -106,7 +108,7 @@ def _size(program: Program) -> tuple[int, ...]:
 
 
 def _tokens(operation: op.Operation) -> tuple[int, ...]:
-    if isinstance(operation, op.Admit):
+    if isinstance(operation, op.Admit | op.Extend | op.Probe):
         return operation.tokens
     return (operation.token,) if isinstance(operation, op.Append) else ()
 
@@ -126,7 +128,7 @@ def _without_operations(program: Program) -> Iterator[Program]:
         if width == 1:
             break
         width //= 2
-    for name in sorted({each.sequence for each in operations if not isinstance(each, op.Commit)}):
+    for name in sorted({name for each in operations for name in op.sequences_of(each)}):
         yield replace(program, operations=tuple(filter(None, (_without(name, each) for each in operations))))
 
 
@@ -134,7 +136,7 @@ def _without(name: str, operation: op.Operation) -> op.Operation | None:
     if isinstance(operation, op.Commit):
         kept = tuple(other for other in operation.sequences if other != name)
         return op.Commit(kept) if kept else None
-    return None if operation.sequence == name else operation
+    return None if name in op.sequences_of(operation) else operation
 
 
 def _smaller_worlds(program: Program, smallest_size: int) -> Iterator[Program]:
@@ -152,15 +154,17 @@ def _simpler_operations(program: Program) -> Iterator[Program]:
 
 
 def _simpler(operation: op.Operation) -> Iterator[op.Operation]:
-    if isinstance(operation, op.Admit):
+    if isinstance(operation, op.Admit | op.Extend | op.Probe):
         tokens = operation.tokens
         for place in range(len(tokens)):
             yield replace(operation, tokens=tokens[:place] + tokens[place + 1 :])
         for place, token in enumerate(tokens):
             if token:
                 yield replace(operation, tokens=(*tokens[:place], 0, *tokens[place + 1 :]))
-        if operation.limit < 1 << 20:
+        if not isinstance(operation, op.Extend) and operation.limit < 1 << 20:
             yield replace(operation, limit=1 << 20)
+    elif isinstance(operation, op.Truncate) and operation.length:
+        yield replace(operation, length=operation.length - 1)
     elif isinstance(operation, op.Append) and operation.token:
         yield replace(operation, token=0)
     elif isinstance(operation, op.Commit) and len(operation.sequences) > 1:

@@ -9,6 +9,7 @@ from rich.text import Text
 from kvspec.conformance.verdict import COUNTED, ConformanceReport, ExitCode, ProfileVerdict, Standing
 from kvspec.impl.adapter import Implementation
 from kvspec.spec import __version__ as spec_version
+from kvspec.spec.clauses import EXTENSIONS
 
 STYLES = {
     Standing.CONFORMS: "bold green",
@@ -50,9 +51,15 @@ def _profiles(report: ConformanceReport) -> Table:
     for column in ("profile", "verdict", "clauses", "broken"):
         table.add_column(column, overflow="fold")
     for verdict in report.profiles():
-        if verdict.standing is not Standing.NOT_TRIED or verdict.untried != "not selected":
+        if not _left_out(verdict):
             table.add_row(verdict.profile, Text(verdict.standing, STYLES[verdict.standing]), *_details(verdict))
     return table
+
+
+def _left_out(verdict: ProfileVerdict) -> bool:
+    """Nobody asked for it, or it is an extension that the manager does not offer."""
+    unoffered = verdict.profile in EXTENSIONS and not verdict.declared
+    return verdict.standing is Standing.NOT_TRIED and (verdict.untried == "not selected" or unoffered)
 
 
 def _details(verdict: ProfileVerdict) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from kvspec.conformance.trace import header_of, write_lockstep
 from kvspec.conformance.vector_programs import VectorProgram
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.known_bad.bases.counted import NAMESPACED, Counted
-from kvspec.impl.model_adapter import MODEL
+from kvspec.impl.model_adapter import EXTENDED, MODEL
 from kvspec.spec.judge import Violation, illegal
 
 
@@ -29,9 +29,12 @@ class _Second(Counted):
 
 
 def filler(name: str) -> Implementation:
-    """The sound manager of that name: "model", "counted", or "namespaced" (the second one with namespaces)."""
-    if name == "model":
-        return MODEL
+    """The sound manager of that name: "model", "extended" (the model with the extensions), "counted", or "namespaced".
+
+    The last one is the second manager with namespaces.
+    """
+    if name in ("model", "extended"):
+        return MODEL if name == "model" else EXTENDED
     declaration = NAMESPACED if name == "namespaced" else Counted.declaration
     maker = type("Filler", (_Second,), {"declaration": declaration})
     declaration = replace(declaration, name=name)

@@ -18,6 +18,7 @@ from kvspec.conformance.vector_plain import write_plain
 from kvspec.conformance.vector_programs import FOLDER, VectorProgram, all_programs
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.known_bad import KNOWN_BAD
+from kvspec.spec.clauses import EXTENSIONS
 
 VECTORS_VERSION = 1
 MANIFEST = "manifest.json"
@@ -69,7 +70,10 @@ def _trace(folder: Path, vector: VectorProgram, managers: dict[str, Implementati
 def _kills(vector: VectorProgram, slug: str, manager: Implementation) -> bool:
     """Is the manager caught for its clause?"""
     clause, program = KNOWN_BAD[slug].clause, vector.program
-    if (vector.context == "namespace" and not manager.declaration.namespaces) or not _accepts(manager, program):
+    declaration = manager.declaration
+    if (vector.context == "namespace" and not declaration.namespaces) or not _accepts(manager, program):
+        return False
+    if vector.context in EXTENSIONS and vector.context not in declaration.profiles:
         return False
     try:
         _, violation = run(manager, program, others_muted(clause), clause == "NANO-ORDER")

@@ -16,7 +16,7 @@ from kvspec.conformance.vector_filling import BadProgram, sound_part
 from kvspec.conformance.vector_programs import VectorProgram, line_of
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.known_bad import KNOWN_BAD, KnownBad
-from kvspec.spec.clauses import CLAUSES
+from kvspec.spec.clauses import CLAUSES, EXTENSIONS
 
 ROUNDS, PROGRAMS = 40, 200
 
@@ -35,6 +35,8 @@ def filled_by_whom(planted: KnownBad) -> str:
     """The sound manager that claims what is broken."""
     if planted.context == "namespace":
         return "namespaced"
+    if planted.context in EXTENSIONS:
+        return "extended"
     return "counted" if planted.context == "collision" or CLAUSES[planted.clause].profile == "reuse" else "model"
 
 

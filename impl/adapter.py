@@ -4,6 +4,10 @@ An adapter translates the operations of ``spec.operations`` into calls of one en
 repairs or retries, and rules on nothing.  It may raise, hang or answer nonsense: whoever drives it makes outcomes of that
 (``conformance.lockstep.ask``).  One that can tell more of a failure, as whether the manager had said yes just before,
 returns ``Failed`` or ``Nonsense`` itself.
+
+What only some engines can do (``spec.extensions``) are more methods, each with the fields of its operation as arguments:
+``extend(sequence, tokens, drafts)``, ``truncate(sequence, length)``, ``reset()``, ``probe(tokens, limit, namespace)``,
+``retain(sequence, owner)``, ``drop(owner)``.  They are asked only of an adapter that declares the profile.
 """
 
 from collections.abc import Callable, Iterable

@@ -115,17 +115,27 @@ def optional(entry: Codec) -> Codec:
 
 
 class Shape:
-    """A dataclass as a JSON object; `codecs` name its fields, in order.  `sparse`: a field that is None is left out."""
+    """A dataclass as a JSON object; `codecs` name its fields, in order.
 
-    def __init__(self, kind: type, codecs: dict[str, Codec], sparse: bool = False) -> None:
+    `sparse`: a field that is None is left out.  `later`: fields that came later, left out where they have their default,
+    so that what does not use them is written as ever.
+    """
+
+    def __init__(
+        self, kind: type, codecs: dict[str, Codec], sparse: bool = False, later: frozenset[str] = frozenset()
+    ) -> None:
         self.kind, self.codecs, self.sparse = kind, codecs, sparse
         known = {field.name: field for field in fields(kind)}
         assert known.keys() == codecs.keys(), f"{kind.__name__} and its shape have different fields"
         self.required = {name for name, field in known.items() if field.default is MISSING}
+        self._usual = {name: known[name].default for name in later}
 
     def write(self, value: Any) -> dict[str, Any]:
         """The JSON object of `value`."""
         written = {name: codec.write(getattr(value, name)) for name, codec in self.codecs.items()}
+        for name, usual in self._usual.items():
+            if getattr(value, name) == usual:
+                del written[name]
         return {name: entry for name, entry in written.items() if entry is not None} if self.sparse else written
 
     def read(self, value: Any) -> Any:
@@ -184,6 +194,12 @@ OPERATION = Choice(
         "commit": Shape(op.Commit, {"sequences": many(TEXT)}),
         "append": Shape(op.Append, {"sequence": TEXT, "token": INTEGER}),
         "release": Shape(op.Release, {"sequence": TEXT, "cause": choice(op.Cause)}),
+        "extend": Shape(op.Extend, {"sequence": TEXT, "tokens": INTEGERS, "drafts": TRUTH}),
+        "truncate": Shape(op.Truncate, {"sequence": TEXT, "length": INTEGER}),
+        "reset": Shape(op.Reset, {}),
+        "probe": Shape(op.Probe, {"tokens": INTEGERS, "limit": INTEGER, "namespace": TEXT}),
+        "retain": Shape(op.Retain, {"sequence": TEXT, "owner": TEXT}),
+        "drop": Shape(op.Drop, {"owner": TEXT}),
     },
 )
 
@@ -198,6 +214,12 @@ OUTCOME = Choice(
         "refused": Shape(op.Refused, {"reason": choice(op.Reason)}),
         "failed": Shape(op.Failed, {"error": TEXT, "promised": TRUTH, "clear": TRUTH}),
         "nonsense": Shape(op.Nonsense, {"answer": TEXT}),
+        "extended": Shape(op.Extended, {}),
+        "truncated": Shape(op.Truncated, {"computed": INTEGER, "table": INTEGERS}),
+        "was_reset": Shape(op.WasReset, {}),
+        "probed": Shape(op.Probed, {"cached": INTEGER, "fits": TRUTH}),
+        "retained": Shape(op.Retained, {"table": INTEGERS}),
+        "dropped": Shape(op.Dropped, {}),
     },
 )
 
@@ -235,6 +257,8 @@ DECLARATION = Shape(
         "unusable": members(INTEGER),
         "smallest_block_size": INTEGER,
         "largest_block_size": INTEGER,
+        "publish_at_truncate": TRUTH,
         "nano_vllm_order": TRUTH,
     },
+    later=frozenset({"publish_at_truncate"}),
 )

@@ -166,15 +166,24 @@ class BlockManager:
         return self._search(seq)[0]
 
     def deallocate(self, seq: Sequence) -> None:
-        """Give the blocks of `seq` back, the tail first, so that the tail is recycled before the head."""
+        """Give the blocks of `seq` back, the tail first, so that the tail is recycled before the head.
+
+        Draft tokens that were not confirmed by then are no tokens of `seq` any more.
+        """
+        self._drop(seq.block_table)
+        if drafts := self._drafts(seq):
+            seq.truncate(len(seq) - drafts)
+        seq.num_cached_tokens = 0
+        seq.block_table.clear()
+
+    def _drop(self, block_ids: list[int]) -> None:
+        """Drop one reference to each of these blocks, from the last to the first."""
         self._changes += 1
-        for block_id in reversed(seq.block_table):
+        for block_id in reversed(block_ids):
             block = self.blocks[block_id]
             block.ref_count -= 1
             if not block.ref_count:
                 self.free_block_ids[block_id] = None
-        seq.num_cached_tokens = 0
-        seq.block_table.clear()
 
     # Decode -------------------------------------------------------------------------------------------------------
 
@@ -199,10 +208,22 @@ class BlockManager:
         seq.block_table.extend([self._take() for _ in range(missing)])
 
     def hash_blocks(self, seq: Sequence) -> None:
-        """The forward pass has ended: publish the blocks that its scheduled tokens filled."""
-        start = seq.num_cached_tokens // self.block_size
-        end = (seq.num_cached_tokens + seq.num_scheduled_tokens) // self.block_size
-        if start == end:
+        """The forward pass has ended: publish the blocks that its scheduled tokens filled, those of drafts left out."""
+        start, computed = seq.num_cached_tokens // self.block_size, seq.num_cached_tokens + seq.num_scheduled_tokens
+        if computed // self.block_size > start:
+            self._publish(seq, start, self._publishable(seq, computed))
+
+    def _publishable(self, seq: Sequence, computed: int) -> int:
+        """How many leading blocks are full of computed tokens that are no drafts."""
+        return min(computed, len(seq) - self._drafts(seq)) // self.block_size
+
+    @staticmethod
+    def _drafts(seq: Sequence) -> int:
+        """The sequences of an engine without speculative decoding know nothing of drafts."""
+        return getattr(seq, "num_draft_tokens", 0)
+
+    def _publish(self, seq: Sequence, start: int, end: int) -> None:
+        if start >= end:
             return
         self._changes += 1
         node = self.blocks[seq.block_table[start - 1]].node if start else self._root
@@ -215,6 +236,24 @@ class BlockManager:
             self.blocks[seq.block_table[i]].node = child
             child.blocks.append(seq.block_table[i])
             node = child
+
+    # Speculative decoding -----------------------------------------------------------------------------------------
+
+    def truncate(self, seq: Sequence, length: int) -> None:
+        """Verification has ended: the draft tokens of `seq` from `length` on are rejected, those before are confirmed.
+
+        Blocks beyond the `length` tokens are given back, and blocks that confirmed tokens fill are published.  Raises
+        ValueError if `length` lies outside of the draft tokens, or `seq` was not admitted; nothing has changed then.
+        """
+        known = len(seq)
+        if not seq.block_table or not known - self._drafts(seq) <= length <= known:
+            raise ValueError(f"{length} of {known} tokens are to stay, of which {self._drafts(seq)} are drafts")
+        published = (known - self._drafts(seq)) // self.block_size
+        seq.truncate(length)
+        needed = -(-length // self.block_size)
+        self._drop(seq.block_table[needed:])
+        del seq.block_table[needed:]
+        self._publish(seq, published, self._publishable(seq, seq.num_cached_tokens))
 
     # Pools --------------------------------------------------------------------------------------------------------
 

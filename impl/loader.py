@@ -7,6 +7,7 @@
 ``bundled``                         the manager of the seed, which comes with kvspec
 ``hardened``                        the drop-in without its weak points, which comes with kvspec, too
 ``model``                           the functional model of the specification
+``extended``                        the same with all the extensions (``spec.extensions``)
 ``known-bad:SLUG``                  a manager with one planted fault (``kvspec known-bad --list``)
 ``cmd:PROGRAM ARGUMENTS``           a program in any language that speaks the pipe protocol
 

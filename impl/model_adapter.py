@@ -1,11 +1,12 @@
 """The functional model of the specification behind the adapter protocol, so that every engine can run it: ``--impl model``."""
 
 import struct
+from dataclasses import replace
 
 import xxhash
 
 from kvspec.impl.adapter import Implementation
-from kvspec.spec import model
+from kvspec.spec import model, model_extensions
 from kvspec.spec import operations as op
 from kvspec.spec.state import Snapshot, World
 
@@ -70,4 +71,28 @@ MODEL = Implementation(
     source="spec/model.py",
     shape="functional",
     chain_hash=chain_hash,
+)
+
+
+class ExtendedModelAdapter(ModelAdapter):
+    """The model with its extensions: ``--impl extended``."""
+
+    def extend(self, sequence: str, tokens: tuple[int, ...], drafts: bool) -> op.Outcome:
+        """Several tokens join."""
+        return self._perform(op.Extend(sequence, tokens, drafts))
+
+    def truncate(self, sequence: str, length: int) -> op.Outcome:
+        """Draft tokens are rejected or confirmed."""
+        return self._perform(op.Truncate(sequence, length))
+
+
+EXTENDED = replace(
+    MODEL,
+    name="extended",
+    declaration=replace(
+        model.DECLARATION, name="extended", profiles=model.DECLARATION.profiles | model_extensions.PROFILES
+    ),
+    create=ExtendedModelAdapter,
+    target="extended",
+    source="spec/model_extensions.py",
 )

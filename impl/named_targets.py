@@ -2,12 +2,12 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import replace
 from difflib import get_close_matches
 
-from kvspec.impl import block_manager, hardened
+from kvspec.impl import block_manager
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.errors import LoadError
+from kvspec.impl.hardened_adapter import hardened_implementation
 from kvspec.impl.nano_vllm import implementation_of
 
 
@@ -16,15 +16,19 @@ def _bundled(_: str) -> Implementation:
 
 
 def _hardened(_: str) -> Implementation:
-    made = implementation_of(hardened.BlockManager, target="hardened", source=inspect.getfile(hardened))
-    profiles = made.declaration.profiles | {"reuse", "one", "collision", "robust"}
-    return replace(made, name="hardened", declaration=replace(made.declaration, name="hardened", profiles=profiles))
+    return hardened_implementation()
 
 
 def _model(_: str) -> Implementation:
     from kvspec.impl.model_adapter import MODEL
 
     return MODEL
+
+
+def _extended(_: str) -> Implementation:
+    from kvspec.impl.model_adapter import EXTENDED
+
+    return EXTENDED
 
 
 def _known_bad(slug: str) -> Implementation:
@@ -47,6 +51,7 @@ NAMED_TARGETS: dict[str, Callable[[str], Implementation]] = {
     "bundled": _bundled,
     "hardened": _hardened,
     "model": _model,
+    "extended": _extended,
     "known-bad": _known_bad,
     "cmd": _pipe,
 }

@@ -8,7 +8,8 @@ class Sequence:
     """One request.  `block_size` belongs to the class: an engine sets it once, or makes a subclass for each size.
 
     `num_cached_tokens`: tokens whose K/V exists (found by admission, then growing with each step).
-    `num_scheduled_tokens`: tokens that the step in flight computes.  `block_table`: the physical block of each block.
+    `num_scheduled_tokens`: tokens that the step in flight computes.  `num_draft_tokens`: so many of the last tokens are a
+    guess (speculative decoding), which `truncate` confirms or rejects.  `block_table`: the physical block of each block.
     """
 
     block_size: ClassVar[int] = 256
@@ -22,6 +23,7 @@ class Sequence:
         self.num_prompt_tokens = len(self.token_ids)
         self.num_cached_tokens = 0
         self.num_scheduled_tokens = 0
+        self.num_draft_tokens = 0
         self.block_table: list[int] = []
 
     def __len__(self) -> int:
@@ -66,3 +68,17 @@ class Sequence:
         self.token_ids.append(token_id)
         self.last_token = token_id
         self.num_tokens += 1
+
+    def append_drafts(self, token_ids: list[int]) -> None:
+        """Draft tokens join: a guess, of which nothing may be findable until ``truncate`` confirms it."""
+        for token_id in token_ids:
+            self.append_token(token_id)
+        self.num_draft_tokens += len(token_ids)
+
+    def truncate(self, length: int) -> None:
+        """The draft tokens from `length` on never were; those before it are ordinary ones now."""
+        del self.token_ids[length:]
+        self.num_tokens = length
+        self.last_token = self.token_ids[-1] if self.token_ids else None
+        self.num_cached_tokens = min(self.num_cached_tokens, length)
+        self.num_draft_tokens = 0

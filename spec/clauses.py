@@ -42,6 +42,8 @@ PROFILES: dict[str, Profile] = {
         Profile("namespace", "equal tokens of different namespaces are different prefixes"),
         Profile("hash", "the chain hash has nano-vllm's bytes"),
         Profile("robust", "bad requests get a clear error and change nothing"),
+        Profile("several", "pool and prefix where several tokens join at once"),
+        Profile("truncate", "draft tokens stay hidden until they are confirmed, and go without a trace when rejected"),
     )
 }
 
@@ -51,7 +53,12 @@ BORROWED: dict[str, tuple[str, ...]] = {
     "one": ("pool", "prefix"),
     "collision": ("pool", "prefix"),
     "namespace": ("pool", "prefix"),
+    "several": ("pool", "prefix"),
+    "truncate": ("pool", "prefix"),
 }
+
+# What only some engines can do: never asked of an adapter that does not declare it.
+EXTENSIONS: tuple[str, ...] = ("several", "truncate")
 
 _CLAUSES = (
     Clause("ANSWER", "pool", "operation", "an answer has the right type and lies in range"),
@@ -178,6 +185,22 @@ _CLAUSES = (
     ),
     Clause(
         "BAD-POOL", "robust", "operation", "an impossible number of blocks or block size is rejected with a clear error"
+    ),
+    # implies: what is findable too early is so when it is rejected as well
+    Clause(
+        "DRAFT-HIDDEN",
+        "truncate",
+        "operation",
+        "a block that holds a draft token is not findable until the token is confirmed",
+        implies=("COMPUTED", "INDEX-CHAIN", "INDEX-TOKENS", "TRUNCATED"),
+    ),
+    # implies: a rejected token that is taken for computed is published with the block that it lies in
+    Clause(
+        "TRUNCATED",
+        "truncate",
+        "operation",
+        "exactly the rejected draft tokens are dropped: nothing of them is computed or findable, and nothing else goes",
+        implies=("REFCOUNT", "PARTITION", "INDEX-CHAIN", "INDEX-TOKENS", "CONTENT"),
     ),
 )
 

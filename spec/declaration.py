@@ -37,7 +37,8 @@ class Declaration:
     it; then a step is committed as a whole and judged when it ends.  `release_in_flight`: a sequence may be released
     between reserve and commit.  `withheld`: blocks a refusal may keep back (watermark).  `unusable`: block ids that are
     never handed out (a null block).  `extra_owners`: reference counts may exceed the number of table entries.
-    `stale_index`: index entries may be out of date, because each hit verifies what it finds.
+    `stale_index`: index entries may be out of date, because each hit verifies what it finds.  `publish_at_truncate`: full
+    blocks of confirmed draft tokens become findable when they are confirmed, not with the tokens computed next.
     """
 
     name: str
@@ -55,4 +56,5 @@ class Declaration:
     unusable: frozenset[int] = frozenset()
     smallest_block_size: int = 1
     largest_block_size: int = 1 << 20
+    publish_at_truncate: bool = False
     nano_vllm_order: bool = False  # chooses exactly the blocks that nano-vllm would choose: compared with the model

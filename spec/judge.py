@@ -2,7 +2,8 @@
 
 ``judge(state, operation, outcome)`` returns the next state, or the violation.  It never chooses a block or a victim; it
 rules on what the manager chose, by replaying each operation as micro-steps (``steps``) with the manager's own blocks and
-by writing the shadow KV memory.  Above each check stands the sentence of its clause.
+by writing the shadow KV memory.  Above each check stands the sentence of its clause.  What the extensions add is in
+``extension_rules``, which enters its rules in the tables below.
 """
 
 from collections.abc import Callable
@@ -63,7 +64,10 @@ def advance(
     """As ``judge``, but in place.  Raises Illegal if no scheduler may ask for this operation now."""
     if reason := illegal(state, operation):
         raise Illegal(reason)
+    asked, state.asked = state.asked, None
     try:
+        if asked is not None:
+            FOLLOW_UPS[type(asked[0])](state, *asked, operation, outcome)
         _rule_on(state, operation, outcome, shown)
         state.shown = shown
         if shown is not None:
@@ -88,7 +92,9 @@ def illegal(state: State, operation: op.Operation) -> str | None:
     """Why no scheduler may ask for `operation` now, or None: the caller's half of the contract."""
     if isinstance(operation, op.Commit):
         return _illegal_commit(state, operation)
-    sequence = state.sequences.get(operation.sequence)
+    if rule := LEGALITY.get(type(operation)):
+        return rule(state, operation)
+    sequence = state.sequences.get(operation.sequence)  # type: ignore[union-attr]  # no extension comes this far
     if isinstance(operation, op.Admit):
         return "the sequence is live" if sequence else _illegal_admit(operation)
     if sequence is None:
@@ -99,8 +105,8 @@ def illegal(state: State, operation: op.Operation) -> str | None:
         fits = 1 <= operation.count <= len(sequence.tokens) - sequence.computed
         return None if fits and not in_flight else "nothing to reserve, or the last reservation is not committed"
     if isinstance(operation, op.Append):
-        done = sequence.computed == len(sequence.tokens) and not in_flight
-        return None if done else "a token is sampled only when all tokens are computed"
+        done = sequence.computed == len(sequence.tokens) and not in_flight and not sequence.drafts
+        return None if done else "a token is sampled only when all tokens are computed, and no guess"
     return "the sequence is in flight" if in_flight and not state.declaration.release_in_flight else None
 
 
@@ -129,13 +135,13 @@ def _rule_on(state: State, operation: op.Operation, outcome: op.Outcome, shown: 
     elif isinstance(outcome, op.Refused):
         _refused(state, operation, outcome, shown)
     else:
-        _RULES[type(operation)](state, operation, outcome, shown)
+        RULES[type(operation)](state, operation, outcome, shown)
 
 
 def _failed(state: State, operation: op.Operation, outcome: op.Failed, shown: Snapshot | None) -> None:
     oversized = isinstance(operation, op.Admit) and _never_fits(state, operation)
     if oversized and outcome.clear and not outcome.promised:
-        _unchanged(state, shown, "ATOMIC")
+        unchanged(state, shown, "ATOMIC")
     elif outcome.promised:
         # YES-MEANS-YES: an affirmative answer is followed by success
         breach(state, "YES-MEANS-YES", f"the manager agreed, then raised {outcome.error}")
@@ -145,8 +151,11 @@ def _failed(state: State, operation: op.Operation, outcome: op.Failed, shown: Sn
 
 
 def _refused(state: State, operation: op.Operation, outcome: op.Refused, shown: Snapshot | None) -> None:
+    if refusal := REFUSALS.get(type(operation)):
+        refusal(state, operation, outcome, shown)
+        return
     # ATOMIC: a refused or failed operation changes nothing
-    _unchanged(state, shown, "ATOMIC")
+    unchanged(state, shown, "ATOMIC")
     if not isinstance(operation, op.Admit | op.Reserve):
         # ANSWER: an answer has the right type and lies in range
         raise Breach(Violation("ANSWER", "only admit and reserve can be refused"))
@@ -165,7 +174,8 @@ def _check_reason(state: State, operation: op.Admit | op.Reserve, outcome: op.Re
         breach(state, "OVERSIZED", f"the answer was {said} ({state.world.blocks} blocks)")
 
 
-def _unchanged(state: State, shown: Snapshot | None, clause: str) -> None:
+def unchanged(state: State, shown: Snapshot | None, clause: str) -> None:
+    """The manager must show what it showed before, or `clause` is broken."""
     if shown is not None and state.shown is not None and shown != state.shown:
         fields = [name for name in Snapshot.__slots__ if getattr(shown, name) != getattr(state.shown, name)]
         breach(state, clause, f"nothing may change, but the manager's {', '.join(fields)} did")
@@ -179,9 +189,11 @@ def _admit(state: State, operation: op.Admit, outcome: op.Admitted, shown: Snaps
     )
     _check_answer(state, operation, outcome)
     _check_table(state, operation.sequence, sequence)
-    hits = _blocks_for(state, outcome.cached)
+    hits = blocks_for(state, outcome.cached)
+    _check_bars(state, operation.sequence, outcome.table[:hits])
     _check_hit(state, operation.sequence, sequence)
     lost = _lost_hit(state, sequence, hits)
+    sequence.findable = outcome.cached // state.world.block_size
     state.sequences[operation.sequence] = sequence
     state.released.discard(operation.sequence)
     for entry, block in enumerate(outcome.table[:hits]):
@@ -192,7 +204,7 @@ def _admit(state: State, operation: op.Admit, outcome: op.Admitted, shown: Snaps
     for block in outcome.table[hits:]:
         _take(state, operation.sequence, block)
     if state.declaration.publish is Publish.RESERVE:
-        _register(state, operation.sequence, outcome.cached + outcome.reserved)
+        register(state, operation.sequence, outcome.cached + outcome.reserved)
     if lost:
         breach(state, lost[0], lost[1], sequence=operation.sequence, position=outcome.cached)
 
@@ -213,11 +225,12 @@ def _check_answer(state: State, operation: op.Admit, outcome: op.Admitted) -> No
         breach(state, "ALIGNED", f"{outcome.cached} cached tokens are not a multiple of the block size {size}")
 
 
-def _check_table(state: State, name: str, sequence: SequenceState) -> None:
+def _check_table(state: State, name: str, sequence: SequenceState, held: int = 0) -> None:
+    """`held`: so many entries it had before, which it may keep."""
     ready = sequence.computed + sequence.reserved
-    least = _blocks_for(state, ready)
+    least = blocks_for(state, ready)
     known = state.declaration.covers is Covers.KNOWN
-    most = {Covers.RESERVED: least, Covers.KNOWN: _blocks_for(state, len(sequence.tokens))}
+    most = {Covers.RESERVED: least, Covers.KNOWN: blocks_for(state, len(sequence.tokens))}
     # ANSWER: an answer has the right type and lies in range
     if not state.blocks.issuperset(sequence.table):
         alien = min(set(sequence.table) - state.blocks)
@@ -226,11 +239,19 @@ def _check_table(state: State, name: str, sequence: SequenceState) -> None:
     if len(sequence.table) < least:
         blocks = f"{len(sequence.table)} blocks of {state.world.block_size}"
         breach(state, "COVERS", f"the table has {blocks} for {ready} computed and reserved tokens", sequence=name)
-    if len(sequence.table) != most.get(state.declaration.covers, len(sequence.table)):
+    if len(sequence.table) != max(held, most.get(state.declaration.covers, len(sequence.table))):
         covered = f"all {len(sequence.tokens)} known" if known else f"the {ready} computed and reserved"
         breach(
             state, "COVERS", f"the table has {len(sequence.table)} blocks; declared is exactly {covered}", sequence=name
         )
+
+
+def _check_bars(state: State, name: str, hit: tuple[int, ...]) -> None:
+    """No hit on a block that an extension hides."""
+    for block in hit if state.barred else ():
+        if block in state.barred:
+            clause, because = state.barred[block]
+            breach(state, clause, f"block {block} is cached for {name}, but {because}", sequence=name, block=block)
 
 
 def _check_hit(state: State, name: str, sequence: SequenceState) -> None:
@@ -268,7 +289,7 @@ def _being_computed(state: State, reader: str, block: int, offset: int) -> bool:
         if owner == reader:
             continue
         again = entry < state.ledger.computed[owner] and state.declaration.publish is not Publish.RESERVE
-        if state.sequences[owner].computed <= entry * state.world.block_size + offset and not again:
+        if state.holder(owner).computed <= entry * state.world.block_size + offset and not again:
             return True
     return False
 
@@ -278,11 +299,22 @@ def _reserve(state: State, operation: op.Reserve, outcome: op.Reserved, shown: S
     before, sequence.table = sequence.table, outcome.table
     sequence.reserved = operation.count
     _check_stable(state, operation.sequence, before, outcome.table, more=state.world.blocks)
-    _check_table(state, operation.sequence, sequence)
+    _check_table(state, operation.sequence, sequence, held=len(before))
     for block in outcome.table[len(before) :]:
         _take(state, operation.sequence, block)
+    if sequence.drafts:
+        hide_drafts(state, sequence)
     if state.declaration.publish is Publish.RESERVE:
-        _register(state, operation.sequence, sequence.computed + sequence.reserved)
+        planned = sequence.computed + sequence.reserved
+        register(state, operation.sequence, min(planned, len(sequence.tokens) - sequence.drafts))
+
+
+def hide_drafts(state: State, sequence: SequenceState) -> None:
+    """The blocks of draft tokens may not be found, from now on."""
+    first = (len(sequence.tokens) - sequence.drafts) // state.world.block_size
+    # DRAFT-HIDDEN: a block that holds a draft token is not findable until the token is confirmed
+    for block in sequence.table[first:]:
+        state.barred.setdefault(block, ("DRAFT-HIDDEN", "it holds draft tokens that are not confirmed and published"))
 
 
 def _check_stable(state: State, name: str, before: tuple[int, ...], after: tuple[int, ...], more: int = 0) -> None:
@@ -295,7 +327,6 @@ def _commit(state: State, operation: op.Commit, outcome: op.Committed, shown: Sn
     """All writes of the step, then all reads."""
     for name, table in zip(operation.sequences, outcome.tables, strict=True):
         _check_stable(state, name, state.sequences[name].table, table)
-    before = {name: state.sequences[name].computed // state.world.block_size for name in operation.sequences}
     for name in operation.sequences:
         _write(state, name, state.sequences[name])
     for name in operation.sequences:
@@ -303,9 +334,9 @@ def _commit(state: State, operation: op.Commit, outcome: op.Committed, shown: Sn
         if sequence.unread:
             _read(state, name, sequence, sequence.unread)
             sequence.unread = 0
-        _register(state, name, sequence.computed)
+        register(state, name, sequence.confirmed)
         if state.declaration.publish is not Publish.RELEASE:
-            _findable(state, sequence, before[name])
+            findable(state, sequence, sequence.findable)
 
 
 def _write(state: State, name: str, sequence: SequenceState) -> None:
@@ -322,17 +353,18 @@ def _write(state: State, name: str, sequence: SequenceState) -> None:
 
 def _check_clobber(state: State, writer: str, written: int, block: int, offset: int) -> None:
     for owner, entry in state.ledger.owners[block]:
-        reader, position = state.sequences[owner], entry * state.world.block_size + offset
+        reader, position = state.holder(owner), entry * state.world.block_size + offset
         # NO-CLOBBER: slots of computed tokens of a live sequence are never overwritten
         if owner != writer and position < reader.computed and reader.prefixes[position] != written:
             because = f"{writer} overwrites the K/V of position {position} of {owner}, which is still live"
             breach(state, "NO-CLOBBER", because, sequence=owner, position=position, block=block)
 
 
-def _findable(state: State, sequence: SequenceState, first: int) -> None:
+def findable(state: State, sequence: SequenceState, first: int) -> None:
     """From now on the full computed blocks of the sequence, from its `first`, must be found (``_lost_hit``)."""
     size = state.world.block_size
-    for end in range((first + 1) * size, sequence.computed + 1, size):
+    sequence.findable = sequence.confirmed // size
+    for end in range((first + 1) * size, sequence.confirmed + 1, size) if sequence.bar is None else ():
         prefix = sequence.prefixes[end - 1]
         copies = state.copies.setdefault(prefix, set())
         copies.add(sequence.table[end // size - 1])
@@ -350,28 +382,34 @@ def _release(state: State, operation: op.Release, outcome: op.Released, shown: S
     sequence = state.sequences.pop(operation.sequence, None)
     if sequence is None:
         # RELEASE: a release drops exactly the sequence's own references, once
-        _unchanged(state, shown, "RELEASE")
+        unchanged(state, shown, "RELEASE")
         return
     if state.declaration.publish is Publish.RELEASE:
-        _findable(state, sequence, 0)
-    state.releases += 1
+        findable(state, sequence, 0)
     state.released.add(operation.sequence)
-    for entry in range(len(sequence.table) - 1, -1, -1):
-        _perform(state, "pop", operation.sequence)
-        if not state.ledger.used[sequence.table[entry]]:
-            state.freed[sequence.table[entry]] = (state.releases, entry)
+    give_back(state, operation.sequence, sequence.table)
     state.ledger.forget(operation.sequence)
     if shown is not None:
-        _check_release(state, sequence, shown)
+        check_release(state, sequence, shown)
 
 
-def _check_release(state: State, sequence: SequenceState, shown: Snapshot) -> None:
+def give_back(state: State, name: Any, table: tuple[int, ...], keep: int = 0) -> None:
+    """Drop the references to a table from its tail, all but the first `keep`."""
+    state.releases += 1
+    for entry in range(len(table) - 1, keep - 1, -1):
+        perform(state, "pop", name)
+        if not state.ledger.used[table[entry]]:
+            state.freed[table[entry]] = (state.releases, entry)
+
+
+def check_release(state: State, sequence: SequenceState, shown: Snapshot) -> None:
+    """What is shown of the blocks of a table that was just given back."""
     for block in sequence.table if shown.references and not state.declaration.extra_owners else ():
         counted, held = shown.references[block], state.ledger.references[block]  # type: ignore[index]
         # RELEASE: a release drops exactly the sequence's own references, once
         if counted != held:
             breach(state, "RELEASE", f"block {block} is left with {counted} references; {held} are live", block=block)
-    gone = not state.sequences and shown.free is not None
+    gone = not state.sequences and not state.owners and shown.free is not None
     # NO-LEAK: when all sequences are gone every block is free
     if gone and len(set(shown.free or ()) | set(shown.owned or ())) < state.world.blocks:
         breach(
@@ -381,13 +419,21 @@ def _check_release(state: State, sequence: SequenceState, shown: Snapshot) -> No
         )
 
 
-_RULES: dict[type, Callable[[State, Any, Any, Snapshot | None], None]] = {
+Rule = Callable[[State, Any, Any, Snapshot | None], None]
+
+RULES: dict[type, Rule] = {
     op.Admit: _admit,
     op.Reserve: _reserve,
     op.Commit: _commit,
     op.Append: _append,
     op.Release: _release,
 }
+
+# What the extensions enter, by the type of the operation: when it may be asked, what its refusal means, and what its
+# answer says of the operation that comes next.
+LEGALITY: dict[type, Callable[[State, Any], str | None]] = {}
+REFUSALS: dict[type, Rule] = {}
+FOLLOW_UPS: dict[type, Callable[[State, Any, Any, Any, Any], None]] = {}
 
 
 # Micro-steps with the manager's own blocks --------------------------------------------------------------------------
@@ -408,7 +454,7 @@ class StateLogic(Concrete):
     def prompt(self, name: str, entry: int) -> int:
         """The prefix that ends with full block `entry` of the sequence."""
         end = (entry + 1) * self._state.world.block_size - 1
-        sequence = self._state.sequences.get(name)
+        sequence = self._state.sequences.get(name) or self._state.owners.get(name)  # type: ignore[call-overload]
         return sequence.prefixes[end] if sequence and 0 <= end < len(sequence.prefixes) else EMPTY
 
     def parent(self, prefix: int) -> int:
@@ -417,7 +463,8 @@ class StateLogic(Concrete):
         return before if self._state.prefixes.parents[before] != EMPTY else EMPTY
 
 
-def _perform(state: State, name: str, *choice: Any) -> None:
+def perform(state: State, name: str, *choice: Any) -> None:
+    """A micro-step of ``steps`` with the manager's choice."""
     step = STEPS[name][0](StateLogic(state), state.ledger, *choice)
     for conditions in (step.requires, step.ensures):
         for slug, holds in conditions.items():
@@ -447,9 +494,12 @@ def _take(state: State, name: str, block: int) -> None:
         _check_order(state, block)
     forgotten = state.ledger.hash[block]
     # FRESH: a block handed out as new was free and is in no live table
-    _perform(state, "take", name, block)
+    perform(state, "take", name, block)
     state.freed.pop(block, None)
     _uncopy(state, forgotten, block)
+    state.barred.pop(block, None)
+    if bar := state.sequences[name].bar:
+        state.barred[block] = bar
 
 
 def _uncopy(state: State, prefix: int, block: int) -> None:
@@ -462,7 +512,7 @@ def _uncopy(state: State, prefix: int, block: int) -> None:
 
 
 def _claim(state: State, name: str, block: int) -> None:
-    _perform(state, "claim", name, block)
+    perform(state, "claim", name, block)
     state.freed.pop(block, None)
 
 
@@ -481,9 +531,18 @@ def _share(state: State, name: str, block: int) -> None:
     _uncopy(state, ledger.hash[block], block)
 
 
-def _register(state: State, name: str, computed: int) -> None:
-    for _ in range(state.ledger.computed[name], computed // state.world.block_size):
-        _perform(state, "register", name)
+def register(state: State, name: str, computed: int) -> None:
+    """Register the blocks that are full of the first `computed` tokens."""
+    for entry in range(state.ledger.computed[name], computed // state.world.block_size):
+        perform(state, "register", name)
+        if state.barred:
+            lift_bar(state, state.sequences[name].table[entry])
+
+
+def lift_bar(state: State, block: int) -> None:
+    """All that the block holds is confirmed now; what is older than a reset stays hidden."""
+    if state.barred.get(block, ("", ""))[0] != "RESET":
+        state.barred.pop(block, None)
 
 
 def _check_order(state: State, block: int) -> None:
@@ -510,7 +569,8 @@ def _check_order(state: State, block: int) -> None:
 # What must be found, and what must fit ------------------------------------------------------------------------------
 
 
-def _blocks_for(state: State, tokens: int) -> int:
+def blocks_for(state: State, tokens: int) -> int:
+    """How many blocks that many tokens need."""
     return -(-tokens // state.world.block_size)
 
 
@@ -544,15 +604,20 @@ def _lost_hit(state: State, sequence: SequenceState, hits: int) -> tuple[str, st
 
 def _never_fits(state: State, operation: op.Admit | op.Reserve) -> bool:
     if isinstance(operation, op.Admit):
-        return _blocks_for(state, len(operation.tokens)) > state.world.blocks
-    return _blocks_for(state, state.sequences[operation.sequence].computed + operation.count) > state.world.blocks
+        return blocks_for(state, len(operation.tokens)) > state.world.blocks
+    return _covered(state, operation) > state.world.blocks
+
+
+def _covered(state: State, operation: op.Reserve) -> int:
+    """How many blocks the table must have after a reservation."""
+    sequence, known = state.sequences[operation.sequence], state.declaration.covers is Covers.KNOWN
+    return blocks_for(state, len(sequence.tokens) if known else sequence.computed + operation.count)
 
 
 def _needed(state: State, operation: op.Admit | op.Reserve) -> int:
     """The most free blocks that the request may need, whichever of the uncertain hits are found."""
     if isinstance(operation, op.Reserve):
-        sequence = state.sequences[operation.sequence]
-        return _blocks_for(state, sequence.computed + operation.count) - len(sequence.table)
+        return _covered(state, operation) - len(state.sequences[operation.sequence].table)
     root = state.prefixes.child(EMPTY, operation.namespace)
     prefixes = state.prefixes.extend(root, operation.tokens)
     chain, certain = _chain(state, prefixes, certain=False), _chain(state, prefixes, certain=True)
@@ -564,11 +629,21 @@ def _needed_after(state: State, operation: op.Admit, hit: list[set[int]]) -> int
     planned = min(len(operation.tokens), len(hit) * state.world.block_size + operation.limit)
     covered = planned if state.declaration.covers is Covers.RESERVED else len(operation.tokens)
     shared = sum(all(state.ledger.used[block] for block in copies) for copies in hit)
-    return _blocks_for(state, covered) - (shared if state.declaration.credits_shared else 0)
+    return blocks_for(state, covered) - (shared if state.declaration.credits_shared else 0)
 
 
 def _inspect(state: State, shown: Snapshot) -> None:
+    if state.barred and not state.declaration.stale_index:
+        _check_index(state, shown)
     settled = not any(sequence.unread for sequence in state.sequences.values())
     for slug, broken in STATE_INVARIANTS.items():
         if (settled or not slug.startswith("INDEX")) and (because := broken(state, shown)):
             breach(state, slug, because)
+
+
+def _check_index(state: State, shown: Snapshot) -> None:
+    """No index entry for a block that an extension hides."""
+    for _, block in shown.index or ():
+        if block in state.barred:
+            clause, because = state.barred[block]
+            breach(state, clause, f"an index entry names block {block}, but {because}", block=block)

@@ -3,7 +3,7 @@
 It fills the vectors, and managers that declare nano-vllm's order are compared with it block for block.  Free blocks form
 a queue: taken at the front, given back at the end, tail of a sequence first.  The last writer of a key owns its index
 entry.  Unlike nano-vllm it counts the blocks that a sequence needs, so that block size 1 works, and it tells a prompt
-that never fits from a pool that is full.
+that never fits from a pool that is full.  What it does for the extensions is in ``model_extensions``.
 """
 
 from collections.abc import Callable
@@ -36,12 +36,13 @@ class ModelBlock:
 
 @dataclass(frozen=True, slots=True)
 class ModelSequence:
-    """Tokens, block table, computed tokens, reserved tokens."""
+    """Tokens, block table, computed tokens, reserved tokens, how many of the last tokens are drafts."""
 
     tokens: tuple[int, ...]
     table: tuple[int, ...]
     computed: int
     reserved: int
+    drafts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def start(world: World, chain: Chain) -> Model:
 
 def perform(model: Model, operation: op.Operation) -> tuple[Model, op.Outcome]:
     """The next manager and its answer.  Raises KeyError if the operation names a sequence that is not live."""
-    return _OPERATIONS[type(operation)](model, operation)
+    return OPERATIONS[type(operation)](model, operation)
 
 
 def snapshot(model: Model) -> Snapshot:
@@ -132,7 +133,7 @@ def _admit(model: Model, operation: op.Admit) -> tuple[Model, op.Outcome]:
 
 def _reserve(model: Model, operation: op.Reserve) -> tuple[Model, op.Outcome]:
     sequence = model.sequences[operation.sequence]
-    needed = _blocks_for(model, len(sequence.tokens)) - len(sequence.table)
+    needed = max(0, _blocks_for(model, len(sequence.tokens)) - len(sequence.table))
     if needed > len(model.free):
         return model, op.Refused(op.Reason.NO_SPACE)
     model, fresh = _take(model, needed)
@@ -144,7 +145,8 @@ def _commit(model: Model, operation: op.Commit) -> tuple[Model, op.Outcome]:
     for name in operation.sequences:
         sequence = model.sequences[name]
         end = sequence.computed + sequence.reserved
-        for entry in range(sequence.computed // model.world.block_size, end // model.world.block_size):
+        full = min(end, len(sequence.tokens) - sequence.drafts) // model.world.block_size
+        for entry in range(_first_unpublished(model, sequence), full):
             model = _publish(model, sequence, entry)
         model = _with(model, name, replace(sequence, computed=end, reserved=0))
     return model, op.Committed(tuple(model.sequences[name].table for name in operation.sequences))
@@ -166,7 +168,7 @@ def _release(model: Model, operation: op.Release) -> tuple[Model, op.Outcome]:
     return replace(model, sequences=sequences), op.Released()
 
 
-_OPERATIONS: dict[type, Callable[..., tuple[Model, op.Outcome]]] = {
+OPERATIONS: dict[type, Callable[..., tuple[Model, op.Outcome]]] = {
     op.Admit: _admit,
     op.Reserve: _reserve,
     op.Commit: _commit,
@@ -192,6 +194,14 @@ def _claim(model: Model, block: int) -> Model:
     references = model.blocks[block].references + 1
     free = tuple(other for other in model.free if other != block)
     return replace(_set(model, block, replace(model.blocks[block], references=references)), free=free)
+
+
+def _first_unpublished(model: Model, sequence: ModelSequence) -> int:
+    """The entry that is published next: confirmed draft tokens may have been computed before."""
+    entry = sequence.computed // model.world.block_size
+    while entry and model.blocks[sequence.table[entry - 1]].key is None:
+        entry -= 1
+    return entry
 
 
 def _publish(model: Model, sequence: ModelSequence, entry: int) -> Model:

@@ -7,6 +7,57 @@ wrong; ``README.md`` section "The timing contract" states it once for all of the
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .extensions import (
+    Drop,
+    Dropped,
+    Extend,
+    Extended,
+    Extension,
+    ExtensionOutcome,
+    Probe,
+    Probed,
+    Reset,
+    Retain,
+    Retained,
+    Truncate,
+    Truncated,
+    WasReset,
+)
+
+__all__ = [
+    "Admit",
+    "Admitted",
+    "Append",
+    "Appended",
+    "Cause",
+    "Commit",
+    "Committed",
+    "Drop",
+    "Dropped",
+    "Extend",
+    "Extended",
+    "Extension",
+    "Failed",
+    "Nonsense",
+    "Operation",
+    "Outcome",
+    "Probe",
+    "Probed",
+    "Reason",
+    "Refused",
+    "Release",
+    "Released",
+    "Reserve",
+    "Reserved",
+    "Reset",
+    "Retain",
+    "Retained",
+    "Truncate",
+    "Truncated",
+    "WasReset",
+    "sequences_of",
+]
+
 
 class Cause(StrEnum):
     """Why a sequence is released."""
@@ -21,6 +72,7 @@ class Reason(StrEnum):
 
     NO_SPACE = "no_space"  # not now: it may fit once other sequences are released
     TOO_LARGE = "too_large"  # never: it does not fit into the empty pool
+    IN_USE = "in_use"  # the cache is not reset while blocks of it are held
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +116,14 @@ class Release:
     cause: Cause = Cause.FINISHED
 
 
-Operation = Admit | Reserve | Commit | Append | Release
+Operation = Admit | Reserve | Commit | Append | Release | Extension
+
+
+def sequences_of(operation: Operation) -> tuple[str, ...]:
+    """The sequences that an operation names."""
+    if isinstance(operation, Commit):
+        return operation.sequences
+    return () if isinstance(operation, Reset | Probe | Drop) else (operation.sequence,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,4 +186,4 @@ class Nonsense:
     answer: str
 
 
-Outcome = Admitted | Reserved | Committed | Appended | Released | Refused | Failed | Nonsense
+Outcome = Admitted | Reserved | Committed | Appended | Released | Refused | Failed | Nonsense | ExtensionOutcome

@@ -5,7 +5,7 @@ The judge's state holds a *shadow KV memory*: for each slot, which exact token p
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .declaration import Declaration
 from .ledger import Ledger
@@ -83,12 +83,23 @@ class Prefixes:
         return tuple(reversed(tokens))  # type: ignore[arg-type]
 
 
+Bar = tuple[str, str]  # why a block may not be found: the clause that says so, and the reason
+
+
+class Owner(NamedTuple):
+    """An owner outside, as the ledger names it: never equal to the name of a sequence."""
+
+    name: str
+
+
 @dataclass(slots=True)
 class SequenceState:
     """A live sequence: its tokens, the prefix that ends at each of them, and how far it is.
 
     Positions below `computed` have their K/V in the slots of `table`; the next `reserved` ones are planned.  `unread` is
-    the number of cached tokens that are still to be checked when the step ends (hits within a step).
+    the number of cached tokens that are still to be checked when the step ends (hits within a step).  `drafts`: so many
+    of its last tokens are a guess.  `findable`: so many of its leading blocks must be found.  `bar`: why nothing that it
+    computes may be found.  What an owner outside keeps is a sequence, too, which computes nothing more.
     """
 
     tokens: list[int]
@@ -97,10 +108,28 @@ class SequenceState:
     computed: int
     reserved: int
     unread: int = 0
+    drafts: int = 0
+    findable: int = 0
+    bar: Bar | None = None
+
+    @property
+    def confirmed(self) -> int:
+        """The computed tokens that are no guess."""
+        return min(self.computed, len(self.tokens) - self.drafts)
 
     def copy(self) -> "SequenceState":
         """An independent sequence."""
-        return SequenceState(self.tokens[:], self.prefixes[:], self.table, self.computed, self.reserved, self.unread)
+        return SequenceState(
+            self.tokens[:],
+            self.prefixes[:],
+            self.table,
+            self.computed,
+            self.reserved,
+            self.unread,
+            self.drafts,
+            self.findable,
+            self.bar,
+        )
 
 
 @dataclass(slots=True)
@@ -111,7 +140,8 @@ class State:
     published blocks that hold it.  `twinned`: prefixes of which two copies existed at once.  `freed`: free block ->
     (release number, table index), oldest first.  `shown`: the last snapshot.  `key_of`: the manager's chain hash of a
     block-aligned prefix, where it is known.  `muted`: clauses that are noted instead of raised, so that one fault does
-    not hide the next.
+    not hide the next.  Of the extensions: `owners`, what owners outside keep; `barred`, blocks that may not be found, and
+    why; `asked`, the last question and answer if that binds the next one.
     """
 
     world: World
@@ -130,6 +160,13 @@ class State:
     key_of: Callable[[int], int] | None = None
     muted: frozenset[str] = frozenset()
     noted: list[Any] = field(default_factory=list)
+    owners: dict[Owner, SequenceState] = field(default_factory=dict)
+    barred: dict[int, Bar] = field(default_factory=dict)
+    asked: tuple[Any, Any] | None = None
+
+    def holder(self, name: Any) -> SequenceState:
+        """Whoever holds a table entry: a live sequence, or an owner outside.  Raises KeyError."""
+        return self.sequences.get(name) or self.owners[name]
 
     def copy(self) -> "State":
         """An independent state; prefixes are shared, they only grow."""
@@ -150,4 +187,7 @@ class State:
             self.key_of,
             self.muted,
             list(self.noted),
+            {owner: kept.copy() for owner, kept in self.owners.items()},
+            dict(self.barred),
+            self.asked,
         )

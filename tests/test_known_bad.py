@@ -11,7 +11,7 @@ from kvspec.conformance.program import Program, others_muted, run
 from kvspec.conformance.robustness import check_robust
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.known_bad import KINDS, KNOWN_BAD, load_known_bad
-from kvspec.impl.known_bad.bases import counted, named, pooled
+from kvspec.impl.known_bad.bases import counted, hard, named, pooled
 from kvspec.impl.known_bad.notation import read, write
 from kvspec.impl.known_bad.registry import direct
 from kvspec.spec.clauses import CLAUSES, clauses_of
@@ -30,6 +30,7 @@ BASES = {
     "bundled": named.Late.implementation(),
     "early": named.Early.implementation(),
     "layout": named.Layout.implementation(),
+    "hardened": hard.Hard.implementation(),
 }
 
 

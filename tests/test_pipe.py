@@ -174,7 +174,8 @@ MISBEHAVIOUR = {
     ),
     "unknown": op.Nonsense(
         "unknown answer '{\"outcome\":\"perhaps\"}': field 'outcome': one of hello, started, admitted, reserved, "
-        "committed, appended, released, refused, failed, snapshot, hash, stopped was expected, not 'perhaps'"
+        "committed, appended, released, refused, failed, extended, truncated, was_reset, probed, retained, dropped, "
+        "snapshot, hash, stopped was expected, not 'perhaps'"
     ),
     "extra field": op.Nonsense(
         'unknown answer \'{"outcome":"released","mood":"fine"}\': unknown field \'mood\'',

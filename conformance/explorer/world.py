@@ -167,6 +167,7 @@ class Alphabet:
     def _rename(self, renaming: Renaming, operation: op.Operation) -> op.Operation:
         if isinstance(operation, op.Commit):
             return op.Commit(tuple(self.rename_name(renaming, name) for name in operation.sequences))
+        assert not isinstance(operation, op.Extension), "small worlds have the five operations"
         name = self.rename_name(renaming, operation.sequence)
         if isinstance(operation, op.Admit):
             return op.Admit(name, tuple(renaming.tokens[token] for token in operation.tokens), operation.limit)

@@ -102,8 +102,7 @@ def _blocks(story: Story) -> list[int]:
 def _colours(story: Story) -> dict[str, str]:
     names: dict[str, str] = {}
     for moment in story.moments:
-        request = moment.request
-        for name in request.sequences if isinstance(request, op.Commit) else (request.sequence,):
+        for name in op.sequences_of(moment.request):
             names.setdefault(name, PALETTE[len(names) % len(PALETTE)])
     return names
 

@@ -137,7 +137,8 @@ def standalone_snippet(found: Counterexample, implementation: Implementation, se
         )
     adapter: Any = implementation.create(_plain_world(story))
     calls = calls_of(adapter)
-    if calls is None or "<locals>" in type(adapter.manager).__qualname__:
+    extended = any(isinstance(moment.request, op.Extension) for moment in story.moments)
+    if calls is None or extended or "<locals>" in type(adapter.manager).__qualname__:
         return str(_through_adapter(story, implementation))
     return str(_direct(story, implementation, calls, type(adapter.manager)))
 

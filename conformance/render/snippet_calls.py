@@ -35,6 +35,7 @@ class Calls:
     def _lines(self, request: op.Operation, answer: op.Outcome, names: dict[str, str], notes: "Notes") -> list[str]:
         if isinstance(request, op.Commit):
             return self._commit([names[name] for name in request.sequences], notes)
+        assert not isinstance(request, op.Extension), "programs with extensions go through the adapter"
         name = names[request.sequence]
         if isinstance(request, op.Admit):
             return self._admit(request, answer, name, notes)
@@ -111,8 +112,7 @@ def names_of(story: Story) -> dict[str, str]:
     """A Python name for each sequence."""
     named: dict[str, str] = {}
     for moment in story.moments:
-        request = moment.request
-        for name in request.sequences if isinstance(request, op.Commit) else (request.sequence,):
+        for name in op.sequences_of(moment.request):
             plain = name.lower() if name.isidentifier() and name.isascii() else ""
             named.setdefault(name, f"seq_{plain or len(named)}")
     return named

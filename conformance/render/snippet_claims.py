@@ -25,7 +25,7 @@ def _live(story: Story, names: Names) -> str:
 def _last(story: Story, names: Names) -> str:
     """The Python name of the sequence of the last operation."""
     request = story.moments[-1].request
-    return names[request.sequences[0] if isinstance(request, op.Commit) else request.sequence]
+    return names[op.sequences_of(request)[0]]
 
 
 def _counts(story: Story, names: Names, calls: Calls) -> list[str]:

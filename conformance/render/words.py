@@ -10,16 +10,34 @@ ENOUGH = 1 << 20  # a limit that never bites
 def spoken(operation: op.Operation) -> str:
     """What was asked: ``admit A [7 7]``."""
     if isinstance(operation, op.Admit):
-        limit = f" limit {operation.limit}" if operation.limit < min(ENOUGH, len(operation.tokens)) else ""
-        namespace = f" in {operation.namespace}" if operation.namespace else ""
-        return f"admit {operation.sequence} {numbers(operation.tokens)}{limit}{namespace}"
+        return f"admit {operation.sequence} {_question(operation)}"
     if isinstance(operation, op.Reserve):
         return f"reserve {operation.sequence} {operation.count}"
     if isinstance(operation, op.Commit):
         return f"commit {' '.join(operation.sequences)}"
     if isinstance(operation, op.Append):
         return f"append {operation.sequence} {operation.token}"
-    return f"release {operation.sequence} {operation.cause}"
+    if isinstance(operation, op.Release):
+        return f"release {operation.sequence} {operation.cause}"
+    return _spoken_extension(operation)
+
+
+def _spoken_extension(operation: op.Extension) -> str:
+    if isinstance(operation, op.Extend):
+        return f"{'draft' if operation.drafts else 'extend'} {operation.sequence} {numbers(operation.tokens)}"
+    if isinstance(operation, op.Truncate):
+        return f"truncate {operation.sequence} to {operation.length}"
+    if isinstance(operation, op.Probe):
+        return f"probe {_question(operation)}"
+    if isinstance(operation, op.Retain):
+        return f"retain {operation.sequence} for {operation.owner}"
+    return f"drop {operation.owner}" if isinstance(operation, op.Drop) else "reset"
+
+
+def _question(operation: op.Admit | op.Probe) -> str:
+    limit = f" limit {operation.limit}" if operation.limit < min(ENOUGH, len(operation.tokens)) else ""
+    namespace = f" in {operation.namespace}" if operation.namespace else ""
+    return f"{numbers(operation.tokens)}{limit}{namespace}"
 
 
 def answered(outcome: op.Outcome) -> str:
@@ -53,6 +71,12 @@ _ANSWERS: dict[type, Callable[..., str]] = {
     op.Refused: lambda outcome: f"refused, {outcome.reason.replace('_', ' ')}",
     op.Failed: _failed,
     op.Nonsense: lambda outcome: outcome.answer,
+    op.Extended: lambda outcome: "done",
+    op.Truncated: lambda outcome: f"table {numbers(outcome.table)}, {outcome.computed} computed",
+    op.WasReset: lambda outcome: "yes, empty",
+    op.Probed: lambda outcome: f"{outcome.cached} cached, {'fits' if outcome.fits else 'does not fit'}",
+    op.Retained: lambda outcome: f"blocks {numbers(outcome.table)}",
+    op.Dropped: lambda outcome: "done",
 }
 
 

@@ -25,7 +25,7 @@ def live_prefixes(state: State) -> set[int]:
 def _named(state: State) -> Iterable[int]:
     ledger = state.ledger
     yield from state.memory.values()
-    for sequence in state.sequences.values():
+    for sequence in (*state.sequences.values(), *state.owners.values()):
         yield from sequence.prefixes[-1:]
     yield from state.copies
     yield from state.twinned
@@ -53,7 +53,7 @@ def compact(state: State, implementation: Implementation | None = None) -> int:
 def _renumber(state: State, number: dict[int, int]) -> None:
     for slot, prefix in state.memory.items():
         state.memory[slot] = number[prefix]
-    for sequence in state.sequences.values():
+    for sequence in (*state.sequences.values(), *state.owners.values()):
         sequence.prefixes = [number[prefix] for prefix in sequence.prefixes]
     state.copies = {number[prefix]: blocks for prefix, blocks in state.copies.items()}
     state.twinned = {number[prefix] for prefix in state.twinned}

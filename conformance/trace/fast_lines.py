@@ -9,6 +9,7 @@ import json
 import re
 from typing import Any
 
+from kvspec.conformance.extension_calls import EXTENSION_OUTCOMES
 from kvspec.conformance.trace.encoding import EncodingError
 from kvspec.conformance.trace.format import RECORD, TraceError
 from kvspec.spec import operations as op
@@ -36,7 +37,13 @@ _RELEASE = re.compile(
 _NUMBERS = re.compile(rb"(?:0|[1-9][0-9]*)(?:,(?:0|[1-9][0-9]*))*")
 _NAMES = re.compile(rb'[A-Za-z0-9_.:#-]+(?:","[A-Za-z0-9_.:#-]+)*')
 _CAUSES = {cause.value.encode(): cause for cause in op.Cause}
-_ANSWERS = {op.Admit: op.Admitted, op.Reserve: op.Reserved, op.Append: op.Appended, op.Release: op.Released}
+_ANSWERS: dict[type, type] = {
+    op.Admit: op.Admitted,
+    op.Reserve: op.Reserved,
+    op.Append: op.Appended,
+    op.Release: op.Released,
+    **EXTENSION_OUTCOMES,
+}
 _APPENDED, _RELEASED = op.Appended(), op.Released()
 
 

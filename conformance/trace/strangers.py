@@ -6,7 +6,7 @@ order of recycling, whether a refusal was right) cannot be judged and is muted.
 """
 
 from kvspec.spec import operations as op
-from kvspec.spec.state import EMPTY, State
+from kvspec.spec.state import EMPTY, Owner, State
 
 UNKNOWABLE = frozenset({"FIFO", "TAIL-FIRST", "NO-MEANS-NO"})
 
@@ -29,14 +29,27 @@ class Strangers:
             return request, answer
         if isinstance(request, op.Commit):
             return self._commit(request, answer)
+        if isinstance(request, op.Reset | op.Probe | op.Drop):
+            return self._without_sequence(request, answer)
         if request.sequence in self.state.sequences:
             return request, answer
-        if isinstance(answer, op.Reserved):
+        if isinstance(answer, op.Reserved | op.Truncated):
             self._show(request.sequence, answer.table)
         elif isinstance(request, op.Release):
             self._tables.pop(request.sequence, None)
         self.skipped += 1
         return None
+
+    def _without_sequence(
+        self, request: op.Reset | op.Probe | op.Drop, answer: op.Outcome
+    ) -> tuple[op.Operation, op.Outcome] | None:
+        """Strangers may be what a reset is refused for, and a stranger may be the owner who drops."""
+        refused = isinstance(request, op.Reset) and isinstance(answer, op.Refused)
+        unknown = isinstance(request, op.Drop) and Owner(request.owner) not in self.state.owners
+        if refused or unknown:
+            self.skipped += 1
+            return None
+        return request, answer
 
     def _commit(self, request: op.Commit, answer: op.Outcome) -> tuple[op.Operation, op.Outcome] | None:
         live = self.state.sequences

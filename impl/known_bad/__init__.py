@@ -3,6 +3,7 @@
 from kvspec.impl.known_bad import (  # noqa: F401  (they fill the registry)
     answers,
     content,
+    drafts,
     early,
     identity,
     input,

@@ -31,18 +31,23 @@ _SIZES = (2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def implementation_of(
-    cls: type, target: str = "", source: str = "", sequences: tuple[type, ...] = ()
+    cls: type,
+    target: str = "",
+    source: str = "",
+    sequences: tuple[type, ...] = (),
+    adapter: type[NanoAdapter] | None = None,
 ) -> Implementation:
     """The implementation of a manager class in one of the known shapes.
 
-    `sequences`: classes of sequences to try, besides those that the manager's module names.  Raises LoadError if the
+    `sequences`: classes of sequences to try, besides those that the manager's module names.  `adapter`: one that knows
+    more calls of the manager than its shape has.  Raises LoadError if the
     shape is not known, or no manager can be constructed.
     """
     shape = shapes.shape_of(cls)
     if shape is None:
         raise LoadError(why_no_shape(cls))
     append = APPEND_RENAMED if shape is shapes.RENAMED else APPEND
-    factory = _Factory(cls, shape, _own_sequence(cls, sequences, append))
+    factory = _Factory(cls, shape, _own_sequence(cls, sequences, append), adapter or ADAPTERS[shape.name])
     smallest, largest = _block_sizes(factory)
     trial = factory(World(4, smallest))
     return Implementation(
@@ -70,8 +75,8 @@ def with_chain_hash(implementation: Implementation, chain_hash: Callable[..., in
 class _Factory:
     """Makes adapters: what depends on the block size or the hash only is found once."""
 
-    def __init__(self, cls: type, shape: Shape, sequence: type | None) -> None:
-        self._cls, self._shape, self._sequence = cls, shape, sequence
+    def __init__(self, cls: type, shape: Shape, sequence: type | None, adapter: type[NanoAdapter]) -> None:
+        self._cls, self._shape, self._sequence, self._adapter = cls, shape, sequence, adapter
         self._construct = constructor_of(cls)
         self._makers: dict[int, tuple[MakeSequence, str]] = {}
         self._twin: type | None = None
@@ -90,7 +95,7 @@ class _Factory:
         manager = constructed(self._construct, cls, world)
         make = self._maker(world.block_size)[0]
         plan = Plan(make, Sight(manager), world.block_size, **self._spelling)
-        return ADAPTERS[self._shape.name](manager, plan)
+        return self._adapter(manager, plan)
 
     def with_chain_hash(self, chain_hash: Callable[..., int]) -> "_Factory":
         """The same for managers with another chain hash, where theirs is found."""

@@ -86,6 +86,32 @@ class PipeAdapter:
         """Ask for ``op.Release``."""
         return self._perform(op.Release(sequence, op.Cause(cause)))
 
+    # The extensions, asked only of a program that declares them -----------------------------------------------------
+
+    def extend(self, sequence: str, tokens: tuple[int, ...], drafts: bool) -> op.Outcome:
+        """Ask for ``op.Extend``."""
+        return self._perform(op.Extend(sequence, tokens, drafts))
+
+    def truncate(self, sequence: str, length: int) -> op.Outcome:
+        """Ask for ``op.Truncate``."""
+        return self._perform(op.Truncate(sequence, length))
+
+    def reset(self) -> op.Outcome:
+        """Ask for ``op.Reset``."""
+        return self._perform(op.Reset())
+
+    def probe(self, tokens: tuple[int, ...], limit: int, namespace: str) -> op.Outcome:
+        """Ask for ``op.Probe``."""
+        return self._perform(op.Probe(tokens, limit, namespace))
+
+    def retain(self, sequence: str, owner: str) -> op.Outcome:
+        """Ask for ``op.Retain``."""
+        return self._perform(op.Retain(sequence, owner))
+
+    def drop(self, owner: str) -> op.Outcome:
+        """Ask for ``op.Drop``."""
+        return self._perform(op.Drop(owner))
+
     def _perform(self, operation: op.Operation) -> op.Outcome:
         return self.perform_all((operation,))[0][0]
 

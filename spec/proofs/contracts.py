@@ -47,7 +47,7 @@ def rounding_is_exact(tokens: int, size: int) -> bool:
     post: _
     """
     world = SimpleNamespace(world=World(9, size))
-    blocks = judge._blocks_for(world, tokens)  # type: ignore[arg-type]
+    blocks = judge.blocks_for(world, tokens)  # type: ignore[arg-type]
     return blocks == model._blocks_for(world, tokens) and (blocks - 1) * size < tokens <= blocks * size  # type: ignore[arg-type]
 
 

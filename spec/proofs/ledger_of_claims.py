@@ -201,6 +201,8 @@ CLAIMS: dict[str, Claim] = {
     "REPEATED": _ROBUST,
     "UNKNOWN": _ROBUST,
     "BAD-POOL": _ROBUST,
+    "DRAFT-HIDDEN": _tested("kvspec check extended --profiles truncate"),
+    "TRUNCATED": _tested("kvspec check extended --profiles truncate"),
 }
 
 SCEPTIC = """\

@@ -1,0 +1,235 @@
+"""The judge rules right on extensions: for each clause a transition that keeps it and one that breaks it."""
+
+from dataclasses import replace
+
+import pytest
+
+from kvspec.spec import operations as op
+from kvspec.spec.declaration import Covers, Declaration, Publish
+from kvspec.spec.judge import Illegal, begin, illegal, judge
+from kvspec.spec.state import Snapshot, State, World
+
+from .test_judge import admit, broken, commit, play
+
+KNOWN = Declaration("test", covers=Covers.KNOWN)
+AT_ONCE = replace(KNOWN, publish_at_truncate=True)
+
+
+def start(blocks: int = 6, size: int = 2, declaration: Declaration = KNOWN) -> State:
+    return begin(World(blocks, size), declaration)
+
+
+def extend(name: str, *tokens: int) -> tuple[op.Extend, op.Extended]:
+    return op.Extend(name, tokens), op.Extended()
+
+
+def draft(name: str, *tokens: int) -> tuple[op.Extend, op.Extended]:
+    return op.Extend(name, tokens, drafts=True), op.Extended()
+
+
+def reserve(name: str, count: int, *table: int) -> tuple[op.Reserve, op.Reserved]:
+    return op.Reserve(name, count), op.Reserved(table)
+
+
+def truncate(name: str, length: int, computed: int, *table: int) -> tuple[op.Truncate, op.Truncated]:
+    return op.Truncate(name, length), op.Truncated(computed, table)
+
+
+def release(name: str) -> tuple[op.Release, op.Released]:
+    return op.Release(name), op.Released()
+
+
+def may_not(state: State, operation: op.Operation, why: str) -> None:
+    assert why in (illegal(state, operation) or "")
+    with pytest.raises(Illegal):
+        judge(state, operation, op.Nonsense("never looked at"))
+
+
+def computed(declaration: Declaration = KNOWN, blocks: int = 6) -> State:
+    """A = 1 2 3 is live and computed in blocks 0 and 1."""
+    return play(start(blocks, declaration=declaration), admit("A", (1, 2, 3), 0, 0, 1), commit("A", 0, 1))
+
+
+def drafted(declaration: Declaration = KNOWN) -> State:
+    """A = 1 2 3, then the drafts 4 5 6 in the rest of block 1 and in block 2; all computed."""
+    state = play(computed(declaration), draft("A", 4, 5, 6), reserve("A", 3, 0, 1, 2))
+    return play(state, commit("A", 0, 1, 2))
+
+
+# --- several ----------------------------------------------------------------------------------------------------------
+
+
+def test_several_tokens_are_computed_and_found() -> None:
+    state = play(computed(), extend("A", 4, 5, 6), reserve("A", 3, 0, 1, 2), commit("A", 0, 1, 2))
+    assert state.sequences["A"].computed == 6
+    play(state, admit("B", (1, 2, 3, 4, 5, 6, 7), 6, 0, 1, 2, 3))
+    assert broken(state, *admit("B", (1, 2, 3, 4, 5, 7, 7), 6, 0, 1, 2, 3)) == "CONTENT"
+    assert broken(state, *admit("B", (1, 2, 3, 4, 5, 6, 7), 4, 0, 1, 3, 4)) == "NO-LOST-HIT"
+
+
+def test_room_for_several_tokens() -> None:
+    state = play(computed(), extend("A", 4, 5, 6))
+    assert broken(state, *reserve("A", 3, 0, 1)) == "COVERS"
+    assert broken(state, *reserve("A", 1, 0, 1)) == "COVERS", "all known tokens are covered, as is declared"
+    assert broken(state, *reserve("A", 3, 0, 1, 2, 3)) == "COVERS"
+    assert broken(state, op.Reserve("A", 3), op.Refused()) == "NO-MEANS-NO"
+    planned = replace(KNOWN, covers=Covers.RESERVED)
+    state = play(computed(planned), extend("A", 4, 5, 6))
+    play(state, reserve("A", 1, 0, 1), commit("A", 0, 1), reserve("A", 2, 0, 1, 2))
+    assert broken(state, *reserve("A", 1, 0, 1, 2)) == "COVERS"
+
+
+def test_a_refusal_counts_what_all_known_tokens_need() -> None:
+    full = play(computed(blocks=2), extend("A", 4, 5))
+    play(full, (op.Reserve("A", 1), op.Refused()))
+    planned = play(computed(replace(KNOWN, covers=Covers.RESERVED), blocks=2), extend("A", 4, 5))
+    assert broken(planned, op.Reserve("A", 1), op.Refused()) == "NO-MEANS-NO"
+    play(planned, (op.Reserve("A", 2), op.Refused()))
+
+
+def test_when_tokens_may_join() -> None:
+    state = play(computed(), extend("A", 4, 5))
+    may_not(state, op.Extend("A", (6,)), "when all others are computed")
+    may_not(state, op.Extend("B", (6,)), "not live")
+    may_not(state, op.Extend("A", ()), "no token")
+    may_not(play(state, reserve("A", 2, 0, 1, 2)), op.Extend("A", (6,)), "in flight")
+    with pytest.raises(Illegal):
+        judge(state, op.Append("A", 6), op.Appended())
+
+
+# --- drafts -----------------------------------------------------------------------------------------------------------
+
+
+def test_draft_tokens_are_not_found() -> None:
+    state = drafted()
+    assert broken(state, *admit("B", (1, 2, 3, 4, 9), 4, 0, 1, 3)) == "DRAFT-HIDDEN"
+    play(state, admit("B", (1, 2, 3, 4, 9), 2, 0, 3, 4))
+    assert broken(state, *release("A"), Snapshot(index=((77, 1),))) == "DRAFT-HIDDEN"
+    play(state, (*release("A"), Snapshot(index=((77, 0),))))
+
+
+def test_abandoned_drafts_are_never_found() -> None:
+    state = play(drafted(), release("A"))
+    assert broken(state, *admit("B", (1, 2, 3, 4, 9), 4, 0, 1, 3)) == "DRAFT-HIDDEN"
+    state = play(state, admit("B", (1, 2, 3, 4, 9), 2, 0, 3, 4), admit("C", (7,) * 5, 0, 5, 2, 1), commit("C", 5, 2, 1))
+    play(state, commit("B", 0, 3, 4), (*release("B"), Snapshot(index=((77, 0), (78, 2)))))
+
+
+def test_a_draft_may_follow_one_sampled_token() -> None:
+    state = play(computed(), (op.Append("A", 4), op.Appended()), draft("A", 5), reserve("A", 2, 0, 1, 2))
+    state = play(state, commit("A", 0, 1, 2))
+    play(state, admit("B", (1, 2, 3, 4, 9), 4, 0, 1, 3))  # the sampled token is none
+    may_not(play(computed(), extend("A", 4, 5)), op.Extend("A", (6,), drafts=True), "drafts follow the last one")
+
+
+def test_what_may_be_asked_of_a_sequence_with_drafts() -> None:
+    state = drafted()
+    may_not(state, op.Append("A", 9), "no guess")
+    may_not(state, op.Extend("A", (9,)), "draft tokens")
+    may_not(state, op.Extend("A", (9,), drafts=True), "draft tokens")
+    may_not(state, op.Truncate("A", 2), "only draft tokens")
+    may_not(state, op.Truncate("A", 7), "only draft tokens")
+    may_not(computed(), op.Truncate("A", 3), "no draft tokens")
+    may_not(play(computed(), draft("A", 4), reserve("A", 1, 0, 1)), op.Truncate("A", 3), "in flight")
+
+
+# --- truncate ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("length", "tables"), [(3, [(0, 1), (0, 1, 2)]), (5, [(0, 1, 2)]), (6, [(0, 1, 2)])])
+def test_what_a_truncate_may_do(length: int, tables: list[tuple[int, ...]]) -> None:
+    for table in tables:
+        state = play(drafted(), truncate("A", length, length, *table))
+        assert len(state.sequences["A"].tokens) == state.sequences["A"].computed == length
+    assert broken(drafted(), *truncate("A", length, length, *tables[0][:-1])) == "TRUNCATED"
+    assert broken(drafted(), *truncate("A", length, length, *tables[0][:-1], 5)) == "TRUNCATED"
+    assert broken(drafted(), *truncate("A", length, length, 0, 1, 2, 3)) == "TRUNCATED"
+    assert broken(drafted(), *truncate("A", length, length - 1, *tables[0])) == "TRUNCATED"
+    assert broken(drafted(), op.Truncate("A", length), op.Refused()) == "ANSWER"
+    assert broken(drafted(), op.Truncate("A", length), op.Failed("KeyError: 1")) == "TOTAL"
+
+
+def test_rejected_tokens_do_not_count_as_computed() -> None:
+    assert broken(drafted(), *truncate("A", 4, 6, 0, 1)) == "TRUNCATED"
+    assert broken(drafted(), *truncate("A", 4, 3, 0, 1)) == "TRUNCATED"
+
+
+def test_drafts_that_were_never_computed() -> None:
+    state = play(computed(), draft("A", 4, 5, 6))
+    assert broken(state, *truncate("A", 5, 5, 0, 1)) == "TRUNCATED"
+    state = play(state, truncate("A", 5, 3, 0, 1))
+    play(state, reserve("A", 2, 0, 1, 2), commit("A", 0, 1, 2), (op.Append("A", 7), op.Appended()))
+
+
+def test_rejected_tokens_are_not_found() -> None:
+    state = play(drafted(AT_ONCE), truncate("A", 3, 3, 0, 1, 2))
+    assert broken(state, *admit("B", (1, 2, 3, 4, 9), 4, 0, 1, 3)) == "TRUNCATED"
+    assert broken(state, *release("A"), Snapshot(index=((77, 1),))) == "TRUNCATED"
+    assert broken(state, *release("A"), Snapshot(index=((77, 2),))) == "TRUNCATED"
+    state = play(state, release("A"))
+    assert broken(state, *admit("B", (1, 2, 3, 4, 9), 4, 0, 1, 3)) == "TRUNCATED"
+
+
+def test_what_follows_a_rejected_token_is_found_under_its_own_name() -> None:
+    state = play(drafted(), truncate("A", 3, 3, 0, 1), (op.Append("A", 9), op.Appended()), reserve("A", 1, 0, 1))
+    state = play(state, commit("A", 0, 1))
+    play(state, admit("B", (1, 2, 3, 9, 9), 4, 0, 1, 3))
+    assert broken(state, *admit("B", (1, 2, 3, 4, 9), 4, 0, 1, 3)) == "CONTENT"
+    assert broken(state, *admit("B", (1, 2, 3, 9, 9), 2, 0, 3, 4)) == "NO-LOST-HIT"
+
+
+def test_blocks_of_rejected_tokens_are_free() -> None:
+    state = play(drafted(), truncate("A", 3, 3, 0, 1))
+    play(state, admit("B", (7,) * 7, 0, 3, 4, 5, 2))
+    kept = play(drafted(), truncate("A", 3, 3, 0, 1, 2))
+    assert broken(kept, *admit("B", (7, 7), 0, 2)) == "FRESH"
+    shown = Snapshot(free=(3, 4, 5), references=(1, 1, 1, 0, 0, 0))
+    assert broken(drafted(), *truncate("A", 3, 3, 0, 1), shown) == "PARTITION"
+    assert broken(drafted(), *truncate("A", 3, 3, 0, 1), replace(shown, free=None)) == "REFCOUNT"
+
+
+def test_confirmed_tokens_are_found_at_once_where_declared() -> None:
+    state = play(drafted(AT_ONCE), truncate("A", 5, 5, 0, 1, 2))
+    play(state, admit("B", (1, 2, 3, 4, 9), 4, 0, 1, 3))
+    assert broken(state, *admit("B", (1, 2, 3, 4, 9), 2, 0, 3, 4)) == "NO-LOST-HIT"
+    assert broken(state, *admit("B", (1, 2, 3, 4, 5, 6, 7), 6, 0, 1, 2, 3)) == "TRUNCATED"
+
+
+def test_confirmed_tokens_are_found_with_the_next_ones_elsewhere() -> None:
+    state = play(drafted(), truncate("A", 5, 5, 0, 1, 2))
+    assert broken(state, *admit("B", (1, 2, 3, 4, 9), 4, 0, 1, 3)) == "DRAFT-HIDDEN"
+    play(state, admit("B", (1, 2, 3, 4, 9), 2, 0, 3, 4))
+    state = play(state, (op.Append("A", 8), op.Appended()), reserve("A", 1, 0, 1, 2), commit("A", 0, 1, 2))
+    play(state, admit("B", (1, 2, 3, 4, 5, 8, 9), 6, 0, 1, 2, 3))
+    assert broken(state, *admit("B", (1, 2, 3, 4, 9), 2, 0, 3, 4)) == "NO-LOST-HIT"
+
+
+def test_confirmed_tokens_of_managers_that_publish_at_reserve_and_at_release() -> None:
+    early = play(drafted(replace(KNOWN, publish=Publish.RESERVE)), truncate("A", 5, 5, 0, 1, 2))
+    early = play(early, (op.Append("A", 8), op.Appended()), reserve("A", 1, 0, 1, 2))
+    play(early, admit("B", (1, 2, 3, 4, 9), 4, 0, 1, 3))
+    late = play(drafted(replace(KNOWN, publish=Publish.RELEASE)), truncate("A", 5, 5, 0, 1, 2), release("A"))
+    play(late, admit("B", (1, 2, 3, 4, 9), 4, 0, 1, 3))
+    assert broken(late, *admit("B", (1, 2, 3, 4, 9), 2, 0, 3, 4)) == "SURVIVES-RELEASE"
+    assert broken(late, *admit("B", (1, 2, 3, 4, 5, 6, 7), 6, 0, 1, 2, 3)) == "TRUNCATED"
+
+
+def test_a_table_that_kept_its_blocks_may_go_on_with_them() -> None:
+    state = play(drafted(), truncate("A", 3, 3, 0, 1, 2), (op.Append("A", 9), op.Appended()))
+    play(state, reserve("A", 1, 0, 1, 2), commit("A", 0, 1, 2))
+    assert broken(state, *reserve("A", 1, 0, 1)) == "STABLE"
+    assert broken(state, *reserve("A", 1, 0, 1, 2, 3)) == "COVERS"
+
+
+def test_the_tail_that_a_truncate_gives_back_is_recycled_in_order() -> None:
+    state = play(computed(AT_ONCE), draft("A", 4, 5, 6, 7, 8), reserve("A", 5, 0, 1, 2, 3), commit("A", 0, 1, 2, 3))
+    state = play(state, truncate("A", 3, 3, 0, 1), admit("B", (7, 7, 7, 7), 0, 4, 5))
+    assert broken(state, *admit("C", (6,), 0, 2)) == "TAIL-FIRST"
+    play(state, admit("C", (6,), 0, 3))
+
+
+def test_a_snapshot_without_the_rejected_tokens_passes() -> None:
+    shown = Snapshot(
+        (3, 4, 5, 2), (0, 1), None, (1, 1, 0, 0, 0, 0), (77,) + (None,) * 5, ((1, 2),) + ((),) * 5, ((77, 0),)
+    )
+    play(drafted(), (*truncate("A", 3, 3, 0, 1), shown))

@@ -1,0 +1,123 @@
+"""Extensions from end to end: who offers them, contexts in which they happen, traces, scripts, counterexamples, the pipe."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kvspec.conformance.campaign import run_campaign
+from kvspec.conformance.contexts import CONTEXTS
+from kvspec.conformance.examination import MUST_HAPPEN_HERE, Examination, Options
+from kvspec.conformance.program import Program, run
+from kvspec.conformance.render import plain_counterexample, standalone_snippet
+from kvspec.conformance.shrink import shrink
+from kvspec.conformance.summary import summary_text
+from kvspec.conformance.trace import header_of, judge_trace, write_lockstep
+from kvspec.conformance.trace.validating import validate
+from kvspec.impl.adapter import Implementation
+from kvspec.impl.known_bad import KNOWN_BAD
+from kvspec.impl.known_bad.notation import read
+from kvspec.impl.loader import load
+from kvspec.spec import operations as op
+from kvspec.spec.clauses import EXTENSIONS, clauses_of
+
+OFFER_ALL = ("hardened", "extended")
+PLANTED = [slug for slug, bad in KNOWN_BAD.items() if bad.context in EXTENSIONS]
+
+
+def everything(implementation: Implementation) -> Any:
+    """A program in which each extension of the implementation occurs."""
+    text = """8x2: admit A 010 / commit A / extend A 11 / reserve A 2 / commit A / draft A 01 / reserve A 2 / commit A
+        / truncate A 6 / append A 1 / reserve A 1 / commit A / admit B 0101100 / commit B / release A / release B"""
+    example = read(" ".join(text.split()))
+    lockstep, violation = run(implementation, Program(example.world, example.operations))
+    assert violation is None
+    assert len(lockstep.operations) == len(example.operations)
+    return lockstep
+
+
+# --- who is asked -----------------------------------------------------------------------------------------------------
+
+
+def test_who_does_not_declare_is_not_asked() -> None:
+    bundled = Examination(load("bundled"), Options(effort="smoke", profiles=EXTENSIONS))
+    assert {bundled.untried(profile) for profile in EXTENSIONS} == {"not offered"}
+    bundled.decide_all()
+    assert not bundled.report().results
+    text = summary_text(bundled.report())
+    assert not [profile for profile in EXTENSIONS if f"\n{profile} " in text]
+
+
+def test_who_declares_without_the_method_proves_nothing() -> None:
+    model = load("model")
+    declared = replace(model.declaration, profiles=model.declaration.profiles | {"truncate"})
+    examination = Examination(replace(model, declaration=declared), Options(effort="smoke", profiles=("truncate",)))
+    assert examination.untried("truncate") == "the adapter has no method extend and no truncate"
+    examination.decide_all()
+    assert "truncate is declared, but cannot be tried" in " ".join(examination.report().proves_nothing)
+
+
+@pytest.mark.parametrize("target", OFFER_ALL)
+@pytest.mark.parametrize("profile", EXTENSIONS)
+def test_sound_managers_conform_and_it_really_happens(target: str, profile: str) -> None:
+    implementation = load(target)
+    assert profile in implementation.declaration.profiles
+    result = run_campaign(implementation, CONTEXTS[profile], 1, 300)
+    declared = {clause.slug for name in implementation.declaration.profiles for clause in clauses_of(name)}
+    assert not declared & result.found.keys()
+    assert all(result.counts[what] for what in MUST_HAPPEN_HERE[profile]), result.counts
+
+
+def test_reports_say_so(tmp_path: Path) -> None:
+    examination = Examination(load("extended"), Options(effort="smoke", profiles=("truncate",)))
+    examination.decide_all()
+    assert "CONFORMS" in summary_text(examination.report())
+
+
+# --- what is made of a failure ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slug", PLANTED)
+def test_counterexamples_are_told_and_scripted(slug: str, tmp_path: Path) -> None:
+    bad = KNOWN_BAD[slug]
+    implementation = bad.implementation()
+    found = run_campaign(implementation, CONTEXTS[bad.context], 3, 2000, until=bad.clause).found[bad.clause]
+    short = shrink(implementation, found)
+    assert len(short.program.operations) <= 10
+    assert bad.clause in plain_counterexample(short, implementation, tmp_path / "trace.ndjson")
+    script = subprocess.run([sys.executable, "-c", standalone_snippet(short, implementation)], capture_output=True)
+    assert script.returncode == 1
+    assert bad.clause in script.stderr.decode()
+
+
+# --- traces -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", OFFER_ALL)
+def test_traces_are_judged_whole_and_from_the_middle(target: str, tmp_path: Path) -> None:
+    implementation, path = load(target), tmp_path / "whole.ndjson"
+    lockstep = everything(implementation)
+    header = header_of(implementation, lockstep.world, "whole", "steps")
+    write_lockstep(path, header, lockstep, None)
+    assert judge_trace(path).violation is None
+    found = validate([path], compact_from=1)
+    assert (found.violation, found.judged, found.remarks) == (None, len(lockstep.operations), [])
+    lockstep.snapshots[:] = [None] * len(lockstep.snapshots)  # as recorded in production
+    lines = write_lockstep(path, header, lockstep, None).read_bytes().splitlines(keepends=True)
+    for start in range(2, len(lines) - 2):
+        cut = tmp_path / f"from-{start}.ndjson"
+        cut.write_bytes(b"".join([lines[0], *lines[start:-1]]))
+        found = validate([cut])
+        assert found.violation is None, (start, found.violation)
+
+
+def test_what_does_not_declare_is_written_as_ever(tmp_path: Path) -> None:
+    header = header_of(load("model"), read("2x2: admit A 0").world, "model", "steps")
+    write_lockstep(
+        tmp_path / "t.ndjson", header, run(load("model"), Program(header.world, (op.Admit("A", (0,), 9),)))[0], None
+    )
+    assert "publish_at_truncate" not in json.loads((tmp_path / "t.ndjson").read_text().splitlines()[0])["declaration"]
