@@ -10,11 +10,12 @@ from kvspec.spec.state import World
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`profiles` get their verdict here.  `free`: operations interleave freely, else a step is committed as a whole.
+    """`profiles` get their verdict here.
 
-    `model`: the manager runs beside ``spec.model`` and must do the same, block for block.  `draws`: operations of the
-    extensions that are asked as well (see ``extension_generator``); programs then interleave freely, or go by steps, as
-    far as the declaration allows.
+    `free`: only a part of what is uncomputed may be planned, and, where the declaration allows that, operations interleave
+    freely; else a step plans all of it and is committed as a whole.  `model`: the manager runs beside ``spec.model`` and
+    must do the same, block for block.  `draws`: operations of the extensions that are asked as well (see
+    ``extension_generator``); programs then interleave freely, or go by steps, as far as the declaration allows.
     """
 
     name: str
@@ -46,9 +47,13 @@ class Context:
             return "the adapter has no namespaces"
         if self.model and not declaration.nano_vllm_order:
             return "the order of nano-vllm is not declared"
-        if self.free and declaration.same_step_hit:
+        if self.model and declaration.same_step_hit:
             return "hits inside a step: a step is committed as a whole"
         return None
+
+    def by_steps(self, declaration: Declaration) -> bool:
+        """Is a step planned, then committed as a whole?"""
+        return not self.free or declaration.same_step_hit
 
 
 CONTEXTS: dict[str, Context] = {

@@ -24,7 +24,7 @@ from kvspec.conformance.generator import Generator
 from kvspec.conformance.hash_check import check_hash
 from kvspec.conformance.known_failures import KnownFailures, KnownResult
 from kvspec.conformance.lockstep import CannotCreate, Lockstep
-from kvspec.conformance.program import Counterexample, Program, run
+from kvspec.conformance.program import Counterexample, Program, in_parts, run
 from kvspec.conformance.proof_of_length import with_proof_of_length
 from kvspec.conformance.render import trace_path_of
 from kvspec.conformance.render.explain import broken_profile
@@ -36,7 +36,7 @@ from kvspec.conformance.trace import NotRepeatable, write_trace
 from kvspec.conformance.verdict import ClauseResult, ConformanceReport
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.known_bad import KNOWN_BAD
-from kvspec.spec.clauses import CLAUSES, EXTENSIONS, PROFILES, clauses_of
+from kvspec.spec.clauses import BORROWED, CLAUSES, EXTENSIONS, PROFILES, clauses_of
 from kvspec.spec.declaration import Declaration
 from kvspec.spec.judge import Violation
 from kvspec.spec.state import World
@@ -207,8 +207,8 @@ class Examination:
     def world_violations(self) -> list[Counterexample]:
         """The shortest counterexamples of the small worlds, and nothing if they hold."""
         found = [each.counterexample for each in self.explorations if each.counterexample]
-        partial = "chunked" in self.implementation.declaration.profiles
-        return [replace(each, context="chunked" if partial else "steps") for each in found]
+        contexts = ["chunked" if in_parts(self.implementation, each) else "steps" for each in found]
+        return [replace(each, context=context) for each, context in zip(found, contexts, strict=True)]
 
     def start_contracts(self) -> None:
         """Start CrossHair, if this effort has a budget for it: it goes on by itself, while the other engines work."""
@@ -349,9 +349,10 @@ class Examination:
         return run
 
     def home_of(self, found: Counterexample) -> str:
-        """The profile in which a violation of a small world counts: small worlds commit parts where that is declared."""
+        """The profile in which a violation of a small world counts: `chunked` only if the program plans a step in parts."""
         profile = CLAUSES[found.violation.clause].profile
-        return profile if profile in self.profiles else "chunked"
+        borrowed = profile in BORROWED["chunked"] and found.context == "chunked"
+        return "chunked" if borrowed or profile not in self.profiles else profile
 
     def decide_worlds(self) -> None:
         """Explore, and enter what the small worlds broke where nothing shorter is known for the clause."""

@@ -29,13 +29,14 @@ class Generator:
         self.extensions = Extensions(random, context, state, self) if context.draws else None
         if context.draws and "chunked" in state.declaration.profiles:
             self.free = random.random() < 0.5
+        self.by_steps = not self.free or state.declaration.same_step_hit
 
     def next(self) -> op.Operation:
         """The next operation; there is always one."""
         if self.extensions and (drawn := self.extensions.draw()):
             return drawn
         flying = [name for name, sequence in self.state.sequences.items() if sequence.reserved or sequence.unread]
-        return self._interleaved(flying) if self.free else self._by_steps(flying)
+        return self._by_steps(flying) if self.by_steps else self._interleaved(flying)
 
     # A step is planned, then committed as a whole: the order of calls of nano-vllm's scheduler.
 
@@ -58,6 +59,8 @@ class Generator:
         ready = self._ready()
         if self.random.random() < 0.25 or not ready:
             return self._release(preempt=True)
+        if self.free:
+            return self._reserve_chunk()
         name = self.random.choice(ready)
         sequence = self.state.sequences[name]
         return op.Reserve(name, len(sequence.tokens) - sequence.computed if self.extensions else 1)
@@ -68,7 +71,9 @@ class Generator:
             return self._release(preempt=self.random.random() < 0.4)
         if not flying and roll < 0.55 and self._done():
             return self._append()
-        return self._admit(limit=1 << 20)
+        if self.free and roll < 0.75 and (operation := self._reserve_chunk()):
+            return operation
+        return self._admit(limit=self._chunk() if self.free else 1 << 20)
 
     # Anything that is legal, in any order: chunked prefill and asynchronous scheduling.
 
@@ -149,7 +154,7 @@ class Generator:
         return op.Append(self.random.choice(done), self.random.randrange(self.alphabet)) if done else None
 
     def _release(self, preempt: bool = False) -> op.Operation | None:
-        among = list(self.state.sequences) if self.free else [name for name, _ in self._idle()]
+        among = [name for name, _ in self._idle()] if self.by_steps else list(self.state.sequences)
         names = [name for name in among if not illegal(self.state, op.Release(name))]
         if not names or self.random.random() < 0.06:
             return self._again()

@@ -203,18 +203,24 @@ class Lockstep:
             counts.update(counted(self.state, operation, outcome))
 
 
-def key_function(implementation: Implementation, state: State) -> Callable[[int], int] | None:
-    """The manager's chain hash as a function of block-aligned prefixes, or None where it shows none."""
-    chain_hash = implementation.chain_hash
-    if chain_hash is None or implementation.declaration.namespaces:
-        return None
-    prefixes, size, known = state.prefixes, state.world.block_size, {}  # type: ignore[var-annotated]
+def key_function(implementation: Implementation, state: State) -> Callable[[int], int | None] | None:
+    """The manager's chain hash as a function of block-aligned prefixes, or None where it shows none.
 
-    def key_of(prefix: int) -> int:
+    A chain hash knows no namespaces: prefixes in one have no key that could be told from outside.
+    """
+    chain_hash = implementation.chain_hash
+    if chain_hash is None:
+        return None
+    prefixes, size = state.prefixes, state.world.block_size
+    known: dict[int, int | None] = {}
+
+    def key_of(prefix: int) -> int | None:
         if prefix not in known:
             before, tokens = prefixes.tail(prefix, size)
             first = prefixes.parents[before] == EMPTY
-            known[prefix] = chain_hash(tokens, None if first else key_of(before))  # type: ignore[arg-type]
-        return known[prefix]  # type: ignore[no-any-return]
+            parent = None if first else key_of(before)
+            foreign = prefixes.tokens[before] != "" if first else parent is None
+            known[prefix] = None if foreign else chain_hash(tokens, parent)  # type: ignore[arg-type]
+        return known[prefix]
 
     return key_of

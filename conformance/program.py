@@ -8,7 +8,7 @@ from kvspec.impl.adapter import Implementation
 from kvspec.spec import operations as op
 from kvspec.spec.clauses import CLAUSES
 from kvspec.spec.judge import Violation, illegal
-from kvspec.spec.state import World
+from kvspec.spec.state import State, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +55,25 @@ def run(
             if not illegal(lockstep.state, operation) and (violation := lockstep.step(operation)):
                 return lockstep, violation
     return lockstep, None
+
+
+def in_parts(implementation: Implementation, found: Counterexample) -> bool:
+    """Does a program plan only a part of what a sequence lacks, or end only a part of a step?"""
+    lockstep = Lockstep(implementation, found.program.world, found.muted)
+    with alarm_installed():
+        for operation in found.program.operations:
+            if _is_part(lockstep.state, operation):
+                return True
+            if lockstep.step(operation):
+                break
+    return False
+
+
+def _is_part(state: State, operation: op.Operation) -> bool:
+    if isinstance(operation, op.Admit):
+        return operation.limit < len(operation.tokens)
+    if isinstance(operation, op.Reserve):
+        sequence = state.sequences[operation.sequence]
+        return operation.count < len(sequence.tokens) - sequence.computed
+    flying = {name for name, sequence in state.sequences.items() if sequence.reserved or sequence.unread}
+    return set(operation.sequences) < flying if isinstance(operation, op.Commit) else bool(flying)

@@ -45,6 +45,7 @@ class BlockManagerMachine(RuleBasedStateMachine):
         least = 1 if self.context.one else max(2, declaration.smallest_block_size)
         size = 1 if self.context.one else min(max(block_size, least), declaration.largest_block_size)
         world = World(blocks, size, self.context.weak_hash)
+        self.by_steps = self.context.by_steps(declaration)
         self.lockstep = Lockstep(self.implementation, world, self.muted, with_model=self.context.model)
 
     def perform(self, operation: op.Operation) -> None:
@@ -61,7 +62,7 @@ class BlockManagerMachine(RuleBasedStateMachine):
 
     def settle(self) -> None:
         """Where a step is committed as a whole: commit what is planned before anything but more planning."""
-        if not self.context.free and self.flying():
+        if self.by_steps and self.flying():
             self.perform(op.Commit(tuple(self.flying())))
 
     @rule(
@@ -76,7 +77,8 @@ class BlockManagerMachine(RuleBasedStateMachine):
     @rule(place=st.integers(0, 2), count=st.integers(1, 3))
     def reserve(self, place: int, count: int) -> None:
         """A live sequence plans its next tokens."""
-        self.settle()
+        if not self.context.free:
+            self.settle()
         if name := self._live(place):
             self.perform(op.Reserve(name, count))
 
@@ -86,7 +88,7 @@ class BlockManagerMachine(RuleBasedStateMachine):
         """A step, or a part of one, ends."""
         flying = self.flying()
         some = tuple(name for bit, name in enumerate(flying) if mask >> bit & 1)
-        self.perform(op.Commit(some if self.context.free and some else tuple(flying)))
+        self.perform(op.Commit(tuple(flying) if self.by_steps or not some else some))
 
     @rule(place=st.integers(0, 2), token=st.integers(0, 1))
     def append(self, place: int, token: int) -> None:

@@ -58,7 +58,7 @@ class Counts:
 class Run:
     """One workload on one manager: the steps, each a tuple of chunks that are computed together.
 
-    `blocks` counts the physical blocks, unusable ones included.  `stopped` tells why the run ended early (the manager
+    `blocks` counts the physical blocks, unusable ones between them included.  `stopped` tells why the run ended early (the manager
     raised or answered nonsense), or is None.
     """
 
@@ -114,7 +114,7 @@ class Engine:
     def __init__(self, implementation: Implementation, workload: Workload, scheduler: str) -> None:
         self.declaration = implementation.declaration
         self.adapter = implementation.create(workload.world)
-        self.run = Run(workload, scheduler, workload.world.blocks + len(self.declaration.unusable))
+        self.run = Run(workload, scheduler, max(self.declaration.block_ids(workload.world.blocks)) + 1)
         self.live: dict[str, Live] = {}
         self._known = {request.name: request.prompt for request in workload.requests}
         self._filled: set[int] = set()  # blocks that hold K/V of some token

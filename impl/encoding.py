@@ -141,7 +141,11 @@ class Shape:
     def read(self, value: Any) -> Any:
         """The value of a JSON object.  Raises EncodingError."""
         given = read_object(value, self.required, self.codecs.keys())
-        return self.kind(**{name: read_field(name, self.codecs[name], entry) for name, entry in given.items()})
+        values = {name: read_field(name, self.codecs[name], entry) for name, entry in given.items()}
+        try:
+            return self.kind(**values)
+        except ValueError as error:
+            raise EncodingError(str(error)) from None
 
 
 def read_object(value: Any, required: set[str], allowed: Any) -> dict[str, Any]:

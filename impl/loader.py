@@ -10,6 +10,7 @@
 ``extended``                        the same with all the extensions (``spec.extensions``)
 ``known-bad:SLUG``                  a manager with one planted fault (``kvspec known-bad --list``)
 ``cmd:PROGRAM ARGUMENTS``           a program in any language that speaks the pipe protocol
+``vllm``, ``vllm:PATH``             vLLM's block manager, from what is installed, a wheel or a folder (``impl.engines``)
 
 An adapter of your own is a class with a class attribute `declaration` (``spec.declaration.Declaration``),
 ``__init__(self, world)`` and the five methods of ``impl.adapter.Adapter``; `snapshot`, `copy` and a static method
@@ -28,7 +29,6 @@ from kvspec.impl.named_targets import named_target
 from kvspec.impl.nano_vllm import implementation_of
 from kvspec.impl.nano_vllm.shapes import shape_of
 from kvspec.impl.targets import Target, parsed
-from kvspec.spec.clauses import PROFILES
 from kvspec.spec.declaration import Declaration
 
 OPERATIONS = ("admit", "reserve", "commit", "append", "release")
@@ -144,8 +144,6 @@ def _of_adapter(found: Any, create: Callable[..., Any], label: str, where: Impor
         )
     if isinstance(found, type) and (lacking := [one for one in OPERATIONS if one not in _operations_of(found)]):
         raise LoadError(f"The adapter {label} lacks {', '.join(lacking)}. {_INIT}")
-    if unknown := sorted(declaration.profiles - set(PROFILES)):
-        raise LoadError(f"{label} declares {', '.join(unknown)}; the profiles are {', '.join(PROFILES)}.")
     return Implementation(
         name=declaration.name,
         declaration=declaration,

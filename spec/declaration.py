@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .clauses import PROFILES
+
 
 class Publish(StrEnum):
     """When a full block becomes findable."""
@@ -36,9 +38,12 @@ class Declaration:
     fail to find what is intact (no cache, a time to live).  `same_step_hit`: a block may be hit in the step that computes
     it; then a step is committed as a whole and judged when it ends.  `release_in_flight`: a sequence may be released
     between reserve and commit.  `withheld`: blocks a refusal may keep back (watermark).  `unusable`: block ids that are
-    never handed out (a null block).  `extra_owners`: reference counts may exceed the number of table entries.
-    `stale_index`: index entries may be out of date, because each hit verifies what it finds.  `publish_at_truncate`: full
-    blocks of confirmed draft tokens become findable when they are confirmed, not with the tokens computed next.
+    never handed out (a null block): a world of N blocks is a pool of N besides them.  `extra_owners`: reference counts
+    may exceed the number of table entries.  `stale_index`: index entries may be out of date, because each hit verifies
+    what it finds.  `publish_at_truncate`: full blocks of confirmed draft tokens become findable when they are confirmed,
+    not with the tokens computed next.
+
+    Raises ValueError if a profile is declared that there is not.
     """
 
     name: str
@@ -58,3 +63,12 @@ class Declaration:
     largest_block_size: int = 1 << 20
     publish_at_truncate: bool = False
     nano_vllm_order: bool = False  # chooses exactly the blocks that nano-vllm would choose: compared with the model
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(self.profiles - set(PROFILES)):
+            raise ValueError(f"{self.name} declares {', '.join(unknown)}; the profiles are {', '.join(PROFILES)}")
+
+    def block_ids(self, blocks: int) -> frozenset[int]:
+        """The ids of a pool of `blocks` blocks: the first ones that are not unusable."""
+        ids = range(blocks + len(self.unusable))
+        return frozenset([block for block in ids if block not in self.unusable][:blocks])

@@ -89,7 +89,8 @@ def index_chain(state: State, shown: Snapshot) -> str | None:
         prefix = state.ledger.identity[block]
         if prefix == EMPTY:
             return f"an index entry names block {block}, which holds no computed block of tokens"
-        if state.key_of(prefix) != key:
+        expected = state.key_of(prefix)
+        if expected is not None and expected != key:
             return (
                 f"an index entry names block {block}, whose prefix {list(state.prefixes.spell(prefix))} has another key"
             )

@@ -44,7 +44,7 @@ class Illegal(ValueError):
 
 def begin(world: World, declaration: Declaration, prefixes: Prefixes | None = None) -> State:
     """The state before the first operation: all blocks free, nothing in the shadow KV memory."""
-    blocks = frozenset(range(world.blocks + len(declaration.unusable))) - declaration.unusable
+    blocks = declaration.block_ids(world.blocks)
     state = State(world, declaration, prefixes or Prefixes(), Ledger(), blocks)
     state.freed = dict.fromkeys(sorted(blocks), (0, 0))
     return state

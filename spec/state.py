@@ -139,9 +139,9 @@ class State:
     `blocks`: the blocks that may be handed out.  `memory`: slot -> prefix.  `copies`: block-aligned prefix -> intact
     published blocks that hold it.  `twinned`: prefixes of which two copies existed at once.  `freed`: free block ->
     (release number, table index), oldest first.  `shown`: the last snapshot.  `key_of`: the manager's chain hash of a
-    block-aligned prefix, where it is known.  `muted`: clauses that are noted instead of raised, so that one fault does
-    not hide the next.  Of the extensions: `owners`, what owners outside keep; `barred`, blocks that may not be found, and
-    why; `asked`, the last question and answer if that binds the next one.
+    block-aligned prefix, and None for one whose hash is not known (in a namespace).  `muted`: clauses that are noted
+    instead of raised, so that one fault does not hide the next.  Of the extensions: `owners`, what owners outside keep;
+    `barred`, blocks that may not be found, and why; `asked`, the last question and answer if that binds the next one.
     """
 
     world: World
@@ -157,7 +157,7 @@ class State:
     freed: dict[int, tuple[int, int]] = field(default_factory=dict)
     releases: int = 0
     shown: Snapshot | None = None
-    key_of: Callable[[int], int] | None = None
+    key_of: Callable[[int], int | None] | None = None
     muted: frozenset[str] = frozenset()
     noted: list[Any] = field(default_factory=list)
     owners: dict[Owner, SequenceState] = field(default_factory=dict)

@@ -93,6 +93,6 @@ def test_muting_is_per_clause() -> None:
 
 def test_contexts_say_why_they_cannot_be_tried() -> None:
     early = Declaration("early", same_step_hit=True)
-    assert "committed as a whole" in str(CONTEXTS["chunked"].possible(early))
+    assert "committed as a whole" in str(CONTEXTS["model"].possible(replace(early, nano_vllm_order=True)))
     assert "no namespaces" in str(CONTEXTS["namespace"].possible(early))
     assert CONTEXTS["steps"].possible(early) is None

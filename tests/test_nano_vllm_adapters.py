@@ -259,7 +259,7 @@ def test_sound_managers_conform(cls):
     """A wrong translation (a call too late, a count too high) shows as a violation."""
     implementation = implementation_of(cls)
     for name in ("steps", "chunked"):
-        if not CONTEXTS[name].possible(implementation.declaration):
+        if name == "steps" or name in implementation.declaration.profiles:
             result = run_campaign(implementation, CONTEXTS[name], seed=3, programs=80)
             assert set(result.found) <= {"TWIN"}, result.found
             assert result.counts["hits"] > 100

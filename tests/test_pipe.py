@@ -294,10 +294,6 @@ HELLO = {"outcome": "hello", "protocol": 1, "version": "1", "language": "sh", "d
     ("answer", "message"),
     [
         (HELLO | {"protocol": 2}, "the program speaks protocol 2; this kvspec speaks 1"),
-        (
-            HELLO | {"declaration": {"name": "x", "profiles": ["poll"]}},
-            "the program declares the profile 'poll'; there are pool, ",
-        ),
         ({"outcome": "failed", "error": "no licence"}, "the program answers hello with no licence; "),
         ({"outcome": "started"}, "the program answers hello with Started(); "),
     ],
@@ -306,6 +302,11 @@ def test_an_introduction_that_is_none_is_one_message(answer, message):
     with pytest.raises(LoadError) as caught:
         load_pipe(answering(answer))
     assert str(caught.value).removeprefix(answering(answer) + ": ").startswith(message)
+
+
+def test_a_program_that_declares_an_unknown_profile_is_told_which_there_are():
+    with pytest.raises(LoadError, match="field 'declaration': x declares poll; the profiles are pool, prefix"):
+        load_pipe(answering(HELLO | {"declaration": {"name": "x", "profiles": ["poll"]}}))
 
 
 def test_there_is_no_shell(tmp_path):

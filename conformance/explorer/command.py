@@ -44,7 +44,7 @@ def worlds_asked_for(
         raise ValueError(f"a world is given as blocks x block size, for instance 3x2, not {world}")
     blocks, size = int(match[1]), int(match[2])
     if partial is None:
-        partial = "chunked" in declaration.profiles and not declaration.same_step_hit
+        partial = "chunked" in declaration.profiles
     return [SmallWorld(blocks, size, sequences, tokens, length or 2 * size, partial)]
 
 

@@ -29,7 +29,7 @@ def default_worlds(declaration: Declaration, effort: str = "default") -> list[Sm
 def fitted(worlds: tuple[SmallWorld, ...], declaration: Declaration) -> list[SmallWorld]:
     """The worlds with a block size and commits that the declaration allows, without repetitions."""
     least, most = declaration.smallest_block_size, declaration.largest_block_size
-    partial = "chunked" in declaration.profiles and not declaration.same_step_hit
+    partial = "chunked" in declaration.profiles
     return list(dict.fromkeys(_fit(world, min(max(world.block_size, least), most), partial) for world in worlds))
 
 

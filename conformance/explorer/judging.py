@@ -165,7 +165,7 @@ def _key_function(
 ) -> Callable[[int], int] | None:
     """The manager's chain hash of a prefix in local names; `renaming` leads to the actual ones."""
     chain_hash, world = implementation.chain_hash, alphabet.world
-    if chain_hash is None or world.weak_hash or implementation.declaration.namespaces:
+    if chain_hash is None or world.weak_hash:
         return None
     actual, known = alphabet.renamings[renaming].tokens, dict[int, int]()
 

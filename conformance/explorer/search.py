@@ -99,8 +99,7 @@ class Search:
         shown = root.snapshot() if self._observe else None  # type: ignore[attr-defined]
         self.identity = way_to_tell_apart(root, shown)
         self._hidden = hidden_part(self.identity)
-        declared = implementation.declaration.unusable
-        self.names = BlockNames(frozenset(range(world.blocks + len(declared))) - declared)
+        self.names = BlockNames(implementation.declaration.block_ids(world.blocks))
         self.judging = Judging(implementation, self.alphabet, self.names, muted)
         self.digests = Digests(self.alphabet, self.names)
         self._trusts_release = not muted & {"REFCOUNT", "PARTITION"}

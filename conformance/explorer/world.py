@@ -23,8 +23,9 @@ class SmallWorld:
     """`blocks` of `block_size`, at most `sequences` live ones, `tokens` distinct tokens, at most `max_length` in a sequence.
 
     `partial_commits`: any part of the uncomputed tokens may be reserved and any part of a step committed, in any order,
-    with appends in between; else all uncomputed tokens are reserved, a step is committed as a whole, and tokens are
-    appended between steps.  `weak_hash`: the chain hash collides; tokens then are not symmetric.
+    with appends in between (where hits within a step are declared, steps are whole all the same); else all uncomputed
+    tokens are reserved, a step is committed as a whole, and tokens are appended between steps.  `weak_hash`: the chain
+    hash collides; tokens then are not symmetric.
     """
 
     blocks: int
@@ -218,11 +219,12 @@ class Alphabet:
 
     def _progress(self, state: State) -> Iterator[op.Operation]:
         partial = self.world.partial_commits
-        between = not any(sequence.reserved or sequence.unread for sequence in state.sequences.values())
+        free = partial and not state.declaration.same_step_hit
+        between = free or not any(sequence.reserved or sequence.unread for sequence in state.sequences.values())
         for name, sequence in state.sequences.items():
             left = len(sequence.tokens) - sequence.computed
             yield from (op.Reserve(name, count) for count in range(1 if partial else max(left, 1), left + 1))
-            if len(sequence.tokens) < self.world.max_length and (partial or between):
+            if len(sequence.tokens) < self.world.max_length and between:
                 yield from (op.Append(name, token) for token in range(self.world.tokens))
 
 

@@ -70,12 +70,12 @@ def _keys(moments: Sequence[Moment]) -> dict[int, tuple[int, ...]]:
     """Which prefix each key of the index stands for, where the chain hash is known."""
     if not moments or moments[-1].state.key_of is None:
         return {}
-    state, found = moments[-1].state, {}
+    state, found = moments[-1].state, dict[int | None, tuple[int, ...]]()
     for sequence_state in (s for moment in moments for s in moment.state.sequences.values()):
         size = state.world.block_size
         for prefix in sequence_state.prefixes[size - 1 :: size]:
             found[state.key_of(prefix)] = state.prefixes.spell(prefix)  # type: ignore[misc]
-    return found
+    return {key: tokens for key, tokens in found.items() if key is not None}
 
 
 def held_by(state: State, block: int) -> list[str]:

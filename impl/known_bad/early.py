@@ -211,6 +211,25 @@ class LayoutChargesHits(Layout):
 
 
 @known_bad(
+    "layout-half-block-listed",
+    "CONTENT",
+    "unbacked",
+    "slwang-ustc nano-vllm-v1",
+    "CodingPlatelets nano-vllm fork",
+    context="chunked",
+    shows="2x2: admit A 00 limit=1 / commit A / release A / admit B 000",
+)
+class LayoutHalfBlockListed(Layout):
+    """A block of the prompt that a chunk only half fills is registered as if the chunk filled it."""
+
+    def may_append(self, seq: Any) -> None:
+        super().may_append(seq)
+        for i in range(seq.num_cached_tokens // self.block_size, len(seq.block_table)):
+            if len(seq.block(i)) == self.block_size:
+                self.register(seq, i)
+
+
+@known_bad(
     "layout-stale-entry",
     "CONTENT",
     "stale",

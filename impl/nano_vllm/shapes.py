@@ -50,7 +50,7 @@ EARLY = Shape("early registration (allocate(seq) publishes)", _BASIC, _EARLY)
 LAYOUT = Shape(
     "token layout (get_token_layout, can_append(seq, n))",
     (("get_token_layout",), *_BASIC),
-    replace(_EARLY, covers=Covers.RESERVED, credits_shared=True, profiles=frozenset({"pool", "prefix"})),
+    replace(_EARLY, covers=Covers.RESERVED, credits_shared=True, profiles=frozenset({"pool", "prefix", "chunked"})),
 )
 RENAMED = Shape(
     "renamed early registration (allocate_blocks_for_prefill, allocate_block_for_decode)",

@@ -10,7 +10,6 @@ from kvspec.impl.errors import ImplementationError, LoadError
 from kvspec.impl.pipe.adapter import ObservablePipeAdapter, PipeAdapter
 from kvspec.impl.pipe.connection import ANSWER_SECONDS, START_SECONDS, BrokenProgram, Connection
 from kvspec.impl.pipe.protocol import PROTOCOL, BlockHash, HashBlock, Hello, Introduction, Started, failure
-from kvspec.spec.clauses import PROFILES
 from kvspec.spec.operations import Failed, Nonsense
 from kvspec.spec.state import World
 
@@ -65,18 +64,10 @@ def introduce(connection: Connection, target: str) -> Introduction:
     if not isinstance(answer, Introduction):
         connection.stop(0)
         raise LoadError(f"{target}: the program answers hello with {failure(answer) or answer}; {GUIDE}")
-    if problem := _problem(answer):
+    if answer.protocol != PROTOCOL:
         connection.stop(0)
-        raise LoadError(f"{target}: {problem}")
+        raise LoadError(f"{target}: the program speaks protocol {answer.protocol}; this kvspec speaks {PROTOCOL}")
     return answer
-
-
-def _problem(introduction: Introduction) -> str | None:
-    if introduction.protocol != PROTOCOL:
-        return f"the program speaks protocol {introduction.protocol}; this kvspec speaks {PROTOCOL}"
-    if unknown := introduction.declaration.profiles - PROFILES.keys():
-        return f"the program declares the profile {min(unknown)!r}; there are {', '.join(PROFILES)}"
-    return None
 
 
 def _creator(connection: Connection, observes: bool) -> Callable[[World], Adapter]:
