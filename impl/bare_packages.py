@@ -130,7 +130,7 @@ class PrivateImports:
                 spec.submodule_search_locations = [str(package)]
                 return spec
             if module.is_file():
-                return importlib.util.spec_from_file_location(name, module, loader=_Source(name, str(module), self))
+                return importlib.util.spec_from_file_location(name, module, loader=Source(name, str(module), self))
         return None
 
     # Loader of stand-ins and bare packages ---------------------------------------------------------------------
@@ -155,7 +155,7 @@ class PrivateImports:
         exec(code, module.__dict__)
 
 
-class _Source(importlib.machinery.SourceFileLoader):
+class Source(importlib.machinery.SourceFileLoader):
     """Loads one module of the checkout; writes no bytecode beside it."""
 
     def __init__(self, name: str, path: str, imports: PrivateImports) -> None:

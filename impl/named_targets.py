@@ -1,4 +1,4 @@
-"""Targets that are words: what comes with kvspec, and programs in other languages."""
+"""Targets that are words: what comes with kvspec, programs in other languages, and real engines."""
 
 import inspect
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from kvspec.impl import block_manager
 from kvspec.impl.adapter import Implementation
+from kvspec.impl.engines import ENGINES
 from kvspec.impl.errors import LoadError
 from kvspec.impl.hardened_adapter import hardened_implementation
 from kvspec.impl.nano_vllm import implementation_of
@@ -54,6 +55,7 @@ NAMED_TARGETS: dict[str, Callable[[str], Implementation]] = {
     "extended": _extended,
     "known-bad": _known_bad,
     "cmd": _pipe,
+    **ENGINES,
 }
 
 

@@ -1,0 +1,20 @@
+"""Real engines, driven from the user's own installation, a wheel or an unpacked one: nothing of them is part of kvspec.
+
+``vllm``, ``lmdeploy``   the installed engine, *light*: only its block manager is loaded, the rest are inert stand-ins
+``vllm:PATH``            the same from a wheel, or from a folder in which the package lies
+``vllm:full``            the installed engine, imported in the ordinary way
+
+One folder an engine: what to load (``loading``), which calls the five operations become (``adapter``), and what is
+declared of it (its ``__init__``).
+"""
+
+from kvspec.impl.adapter import Implementation
+
+
+def _vllm(where: str) -> Implementation:
+    from kvspec.impl.engines.vllm import vllm
+
+    return vllm(where)
+
+
+ENGINES = {"vllm": _vllm}
