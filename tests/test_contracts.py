@@ -3,6 +3,7 @@
 import itertools
 import os
 import random
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -147,7 +148,7 @@ def test_compiled_code_is_kept_away() -> None:
 
 
 def test_a_call_that_does_not_return_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refuting, "_GRACE", 0.0)
+    monkeypatch.setattr(refuting, "_ROUND_SECONDS", 2.0)
 
     class Hangs(BlockManager):
         """Waits for ever for a third block."""
@@ -157,8 +158,26 @@ def test_a_call_that_does_not_return_ends_the_search(monkeypatch: pytest.MonkeyP
                 pass
             super().allocate(seq, num_cached_blocks)
 
-    result = tried(implementation_of(Hangs), Budget(paths=40, seconds=3.0))
+    result = tried(implementation_of(Hangs))
     assert result.sentence == "cannot be tried: the process ended (SIGXCPU: a call of the manager does not return)"
+
+
+def test_a_call_that_waits_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refuting, "_SILENCE", 10.0)
+    here = os.getpid()
+
+    class Waits(BlockManager):
+        """Waits for somebody who never comes, in every process but the one that it was made in."""
+
+        def can_allocate(self, seq: Any) -> int:
+            if os.getpid() != here:
+                signal.pause()
+            return super().can_allocate(seq)
+
+    result = tried(implementation_of(Waits))
+    assert result.sentence == (
+        "cannot be tried: the process was silent for 10 s: a call of the manager waits for something"
+    )
 
 
 # --- what a run says ------------------------------------------------------------------------------------------------
@@ -191,6 +210,7 @@ def test_the_least_effort_has_no_budget() -> None:
 
 
 def conformance(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """``pytest conformance -k contracts OPTIONS``; modules in `folder` can be named as plugins."""
     suite = str(ROOT / "conformance")
     command = [
         sys.executable,
@@ -205,7 +225,22 @@ def conformance(folder: Path, *options: str) -> subprocess.CompletedProcess[str]
         "contracts",
         *options,
     ]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    paths = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    environment = os.environ | {"PYTHONPATH": paths}
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=300, check=False, env=environment
+    )
+
+
+def test_the_suite_exits_with_3_where_planted_managers_are_missed(tmp_path: Path) -> None:
+    (tmp_path / "blind.py").write_text(
+        "from kvspec.conformance.contracts import Budget, refuting\n\n\n"
+        "def pytest_configure():\n    refuting.PLANTED_BUDGET = Budget(paths=0, seconds=60.0)\n"
+    )
+    ran = conformance(tmp_path, "-p", "blind", "--contracts-budget", "1")
+    assert ran.returncode == 3, ran.stdout
+    assert "the planted known-bad manager late-double-free was not refuted" in ran.stdout
+    assert "PROVES NOTHING" in ran.stdout
 
 
 def test_the_suite_refutes_the_manager_of_a_user(tmp_path: Path) -> None:

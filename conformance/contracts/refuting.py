@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 PLANTED_BUDGET = Budget(paths=60, seconds=60.0)  # far more than they need: the slowest is refuted after 44 paths in all
 
 _ROUND = 10  # paths in each shape before the next one has its turn: which shape shows a fault is not known before
-_GRACE = 15.0  # seconds of processor time after which a manager that does not come back is given up
+_ROUND_SECONDS = 15.0  # of processor time; a round takes one tenth of that, unless the manager does not come back
+_SILENCE = 300.0  # seconds without a word, which comes after each round; for a manager that waits and uses no processor
 
 Job = tuple[Implementation, Budget]
 
@@ -108,17 +109,20 @@ class _Process:
     def results(self) -> list[ContractResult]:
         """One for each job; where the process was ended, by its limit or by the manager, the rest are not tried."""
         found: list[ContractResult] = []
+        why = ""
         try:
-            while len(found) < len(self._jobs):
-                found.append(self._receiver.recv())
+            while len(found) < len(self._jobs) and not why:
+                if not self._receiver.poll(_SILENCE):
+                    why = f"the process was silent for {_SILENCE:g} s: a call of the manager waits for something"
+                elif (news := self._receiver.recv()) is not None:
+                    found.append(news)
         except EOFError:
             self._process.join()
             why = f"the process ended ({_ended_by(self._process.exitcode)})"
-            found += [_untried(job, why) for job in self._jobs[len(found) :]]
         finally:
             self._process.terminate()
             self._process.join()
-        return found
+        return found + [_untried(job, why) for job in self._jobs[len(found) :]]
 
 
 def _ended_by(code: int | None) -> str:
@@ -130,12 +134,13 @@ def _ended_by(code: int | None) -> str:
 
 def _work(jobs: list[Job], sender: Connection) -> None:
     for implementation, budget in jobs:
-        sender.send(_searched(implementation, budget))
+        sender.send(_searched(implementation, budget, lambda: sender.send(None)))
     sender.close()
     os._exit(0)  # nothing that the parent process registered for its own end
 
 
 def _limit_processor_time(seconds: float) -> None:
+    """From now on; the system ends the process then."""
     import resource
 
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
@@ -143,13 +148,12 @@ def _limit_processor_time(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 
-def _searched(implementation: Implementation, budget: Budget) -> ContractResult:
-    """Everything that can go wrong becomes the reason why it could not be tried."""
+def _searched(implementation: Implementation, budget: Budget, alive: Callable[[], None]) -> ContractResult:
+    """Everything that can go wrong becomes the reason why it could not be tried.  `alive` is called after each round."""
     started = time.process_time()
-    _limit_processor_time(budget.seconds + _GRACE)
     try:
         searches = _searches(implementation)
-        _go_through(searches, budget, started)
+        _go_through(searches, budget, started, alive)
     except (CannotBeTried, CannotCreate, ImplementationError) as reason:
         return ContractResult(budget, untried=str(reason))
     except BaseException as error:  # of CrossHair; that it is not deterministic, above all
@@ -164,14 +168,16 @@ def _searches(implementation: Implementation) -> "list[Search]":
     return [Search(implementation, pure, shape) for shape in shapes]
 
 
-def _go_through(searches: "list[Search]", budget: Budget, started: float) -> None:
+def _go_through(searches: "list[Search]", budget: Budget, started: float, alive: Callable[[], None]) -> None:
     """Each shape in turn, until one refutes, all are exhausted, or the budget is used up."""
     open_ones = searches
     while open_ones := [search for search in open_ones if not search.exhausted and search.paths < budget.paths]:
         for search in open_ones:
             if time.process_time() - started > budget.seconds:
                 return
+            _limit_processor_time(_ROUND_SECONDS)
             search.advance(min(_ROUND, budget.paths - search.paths))
+            alive()
             if search.found or search.strays:
                 return
 
