@@ -190,14 +190,17 @@ def explore(
     certificate: Annotated[Path | None, typer.Option(help="write the certificates here")] = None,
     compare: Annotated[Path | None, typer.Option(help="certificates that must be equal")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="processes; one a core if not given")] = None,
+    invariants: Annotated[bool, typer.Option(help="evaluate what is proved after each transition")] = False,
+    traces: Annotated[Path, typer.Option(help="where the trace of each counterexample goes")] = Path("kvspec-traces"),
     stub: Stubs = [],  # noqa: B006
 ) -> None:
     """Exhaust small worlds of IMPL: all programs, the first violation is a shortest one."""
     from kvspec.conformance.explorer.command import explore_command
 
     implementation = load_or_exit(impl, stub)
+    shape = world, sequences, tokens, length, partial, effort
     code = explore_command(
-        implementation, world, sequences, tokens, length, partial, effort, limit, time, certificate, compare, jobs
+        implementation, *shape, limit, time, certificate, compare, jobs, invariants=invariants, traces=traces
     )
     raise typer.Exit(code)
 

@@ -8,13 +8,17 @@ import time
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from kvspec.conformance.contexts import CONTEXTS
 from kvspec.conformance.explorer import (
+    Exploration,
     NotFaithful,
+    NotLinked,
     Progress,
     SmallWorld,
     explore,
@@ -26,7 +30,10 @@ from kvspec.conformance.explorer.certificate import differences
 from kvspec.conformance.explorer.copies import Copier
 from kvspec.conformance.explorer.defaults import WORLDS, default_worlds
 from kvspec.conformance.explorer.search import undeclared
+from kvspec.conformance.generator import Generator
+from kvspec.conformance.lockstep import Lockstep
 from kvspec.conformance.program import run
+from kvspec.conformance.trace.reader import read_trace
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.loader import load
 from kvspec.impl.model_adapter import ModelAdapter
@@ -34,7 +41,10 @@ from kvspec.impl.nano_vllm.adapter import NanoAdapter
 from kvspec.spec import model
 from kvspec.spec import operations as op
 from kvspec.spec.model import ModelBlock
+from kvspec.spec.proofs.faults import FAULTS, Fault
+from kvspec.spec.proofs.link import broken_invariants
 from kvspec.spec.state import World
+from kvspec.spec.steps import INVARIANTS, STEPS
 
 from .plain_explorer import explore_plainly
 
@@ -84,6 +94,14 @@ class LeaksOnSecondRelease(Planted):
             self.model = replace(self.model, free=self.model.free[1:])
             return op.Released()
         return super().release(sequence, cause)
+
+
+class ClaimsTooMuch(Planted):
+    """A prompt of three tokens is always said to be cached up to its last one."""
+
+    def admit(self, *request: Any) -> op.Outcome:
+        outcome = super().admit(*request)
+        return replace(outcome, cached=2, reserved=1) if len(request[1]) == 3 else outcome  # type: ignore[call-arg]
 
 
 class CopyShares(ModelAdapter):
@@ -360,10 +378,136 @@ def test_command_writes_and_compares_certificates(tmp_path: Path) -> None:
     assert "differs: states" in text
 
 
-def test_command_reports_a_shortest_program() -> None:
-    code, text = command(implementation=planted(LeaksOnSecondRelease))
+def test_command_prints_the_table_of_a_counterexample_and_stores_its_trace(tmp_path: Path) -> None:
+    code, text = command(implementation=planted(LeaksOnSecondRelease), traces=tmp_path)
     assert code == 1
-    assert "the shortest program" in text
+    assert "3 operations, proved to be the shortest in its world" in text
+    assert ">3   release A finished" in text
+    assert "Admit(" not in text
+    [trace] = tmp_path.iterdir()
+    assert str(trace) in text
+    assert read_trace(trace).footer.verdict == "RELEASE"
+
+
+def test_a_block_size_that_is_not_declared_is_probed_and_proves_nothing() -> None:
+    code, text = command(implementation=load("bundled"), world="3x1", length=2)
+    assert code == 3
+    assert "block size 1 is outside what is declared (2 or more, and not profile one): probed, not counted" in text
+    assert "VIOLATES  COVERS" in text
+    assert command(implementation=load("hardened"), world="3x1", length=2)[0] == 0
+    wide = replace(load("model"), declaration=replace(model.DECLARATION, smallest_block_size=4, largest_block_size=4))
+    code, text = command(implementation=wide)
+    assert code == 3
+    assert "outside what is declared (4 only)" in text
+
+
+def test_a_clause_of_a_profile_that_is_not_declared_is_probed_and_proves_nothing() -> None:
+    code, text = command(implementation=planted(ClaimsTooMuch, profiles=frozenset({"pool"})))
+    assert code == 3
+    assert "VIOLATES  CONTENT" in text
+    assert "belongs to profile prefix, which is not declared: probed, not counted" in text
+    assert command(implementation=planted(ClaimsTooMuch))[0] == 1
+
+
+def test_command_says_that_it_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> list[Exploration]:
+        stopped = explore(load("model"), TINY, progress=lambda where: os.kill(os.getpid(), signal.SIGINT))
+        return [stopped]
+
+    monkeypatch.setattr("kvspec.conformance.explorer.command.explore_all", interrupted)
+    code, text = command(world=None)
+    assert code == 3
+    assert "not exhausted (interrupted)" in text
+    assert f"{WORLDS['default'][1].label}: not explored (interrupted)" in text
+
+
+def test_command_says_which_limit_ended_it() -> None:
+    assert "not exhausted (limit of 5 states)" in command(limit=5)[1]
+    assert "not exhausted (time limit)" in command(seconds=0)[1]
+
+
+# What is proved, evaluated in every state ---------------------------------------------------------------------------------
+
+LINKED = {
+    "bundled": (
+        SMALL,
+        SmallWorld(2, 2, 2, 2, 3),
+        SmallWorld(3, 2, 2, 1, 4),
+        SmallWorld(4, 2, 2, 1, 3),
+        SmallWorld(3, 2, 3, 1, 2),
+    ),
+    "hardened": (SMALL, SmallWorld(3, 1, 2, 1, 3), SmallWorld(2, 1, 2, 2, 2, True)),
+    "model": (SmallWorld(2, 2, 2, 2, 3, True), SmallWorld(2, 3, 2, 1, 6)),
+}
+WRONG_STEPS = [
+    fault
+    for fault in FAULTS
+    if fault.breaks.split()[0] in STEPS and fault.slug in ("stale-entry", "stale-hash", "take-uncounted", "claim-uncounted",
+    "register-unchained", "register-wrong-block", "freed-too-early", "pop-uncounted", "pop-still-owned", "erased-on-release")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "world"), [(n, w) for n, worlds in LINKED.items() for w in worlds], ids=lambda each: getattr(each, "label", each)
+)  # fmt: skip
+def test_every_transition_is_a_sequence_of_proved_steps(name: str, world: SmallWorld) -> None:
+    certificate = explore(load(name), world, invariants=True).certificate
+    assert certificate.exhausted
+    assert certificate.states > certificate.evaluated / 20 > 1
+    assert not differences(certificate.as_data(), explore(load(name), world).certificate.as_data())
+
+
+@pytest.mark.parametrize("fault", WRONG_STEPS, ids=lambda fault: fault.slug)
+def test_a_wrong_step_is_noticed_on_the_bundled_manager(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = fault.breaks.split()[0]
+    monkeypatch.setitem(STEPS, name, fault.text.steps[name])
+    try:
+        noticed = explore(load("bundled"), SmallWorld(2, 2, 2, 2, 4), invariants=True).counterexample is not None
+    except NotLinked:
+        noticed = True
+    assert noticed
+
+
+@pytest.mark.parametrize("slug", INVARIANTS)
+def test_an_invariant_that_says_something_else_is_noticed(slug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    invariant = INVARIANTS[slug]
+    monkeypatch.setitem(INVARIANTS, slug, invariant._replace(holds=lambda *_: False))
+    with pytest.raises(NotLinked, match=slug):
+        explore(load("bundled"), TINY, invariants=True)
+
+
+def test_a_faulty_manager_is_noticed_beside_the_invariants() -> None:
+    found = explore(planted(KeepsIndexEntry), SmallWorld(2, 2, 2, 2, 3), invariants=True).counterexample
+    assert found
+    assert found.violation.clause == explore(planted(KeepsIndexEntry), SmallWorld(2, 2, 2, 2, 3)).certificate.violation
+
+
+def test_command_says_what_is_proved_and_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, text = command(invariants=True)
+    assert code == 0
+    monkeypatch.setitem(INVARIANTS, "BOUNDS", INVARIANTS["BOUNDS"]._replace(holds=lambda *_: False))
+    code, text = command(invariants=True)
+    assert code == 3
+    assert "BOUNDS is proved of every state" in text
+    assert "after admit A [0]" in text
+
+
+@pytest.mark.parametrize("context", ["steps", "chunked"])
+@pytest.mark.parametrize("name", ["bundled", "hardened"])
+def test_long_random_programs_are_sequences_of_proved_steps(name: str, context: str) -> None:
+    implementation, longest, evaluated = load(name), 0, 0
+    for seed in range(12):
+        random = Random(f"{seed}/{context}")
+        size = random.choice((2, 3, 4))
+        lockstep = Lockstep(implementation, World(12, size), undeclared(implementation.declaration))
+        generator = Generator(random, CONTEXTS[context], lockstep.state)
+        for _ in range(60):
+            assert lockstep.step(generator.next()) is None
+            assert not list(broken_invariants(lockstep.state))
+            longest = max([longest, *(len(s.table) for s in lockstep.state.sequences.values())])
+            evaluated += 1
+    assert evaluated == 720
+    assert longest >= 6
 
 
 def test_command_reports_bad_usage_and_runs_that_prove_nothing(tmp_path: Path) -> None:

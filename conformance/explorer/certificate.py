@@ -27,7 +27,8 @@ class Certificate:
 
     `exhausted`: nothing is left to explore; else `stopped` says why not.  `muted`: clauses that were noted only.
     `told_apart`: how states of the manager are told apart (see ``identity``).  `copied`: how states were returned to.
-    `expanded`: states told apart by more than they show are expanded more often than they are counted.
+    `expanded`: states told apart by more than they show are expanded more often than they are counted.  `evaluated`: the
+    transitions, up to names, after which all that is proved was evaluated; 0 if that was not asked for.
     """
 
     implementation: str
@@ -46,6 +47,7 @@ class Certificate:
     copied: str = ""
     expanded: int = 0
     checked: int = 0
+    evaluated: int = 0
     seconds: float = 0.0
     spec: str = __version__
     format: int = FORMAT

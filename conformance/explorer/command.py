@@ -1,7 +1,6 @@
 """``kvspec explore``: options in, progress and certificates out, an exit code back."""
 
 import re
-from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,15 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 from kvspec.conformance.explorer.certificate import differences, read_certificates, write_certificates
 from kvspec.conformance.explorer.copies import NotFaithful
 from kvspec.conformance.explorer.defaults import default_worlds
+from kvspec.conformance.explorer.judging import NotLinked
 from kvspec.conformance.explorer.parallel import explore_all
+from kvspec.conformance.explorer.reporting import Standing, show_all, standing
 from kvspec.conformance.explorer.search import Exploration, Progress
 from kvspec.conformance.explorer.world import SmallWorld
 from kvspec.conformance.lockstep import CannotCreate
 from kvspec.conformance.verdict import ExitCode
 from kvspec.impl.adapter import Implementation
 from kvspec.spec.declaration import Declaration
-
-Explain = Callable[[Exploration], str]
 
 
 def worlds_asked_for(
@@ -62,52 +61,50 @@ def explore_command(
     compare: Path | None = None,
     jobs: int | None = None,
     console: Console | None = None,
-    explain: Explain | None = None,
+    invariants: bool = False,
+    traces: Path | None = None,
 ) -> int:
     """Explore, print a line for each world and the counterexample if there is one; see ``kvspec explore --help``.
 
-    `explain` renders a counterexample.  0: nothing violated; 1: a violation, or a certificate that differs from
-    `compare`; 2: usage or adapter error; 3: copies of the manager cannot be trusted, or nothing was exhausted although
-    no limit was asked for.
+    `invariants`: evaluate what is proved after each transition.  `traces`: a folder for the trace of each counterexample.
+    0: nothing declared is violated; 1: a violation, or a certificate that differs from `compare`; 2: usage or adapter
+    error; 3: copies of the manager cannot be trusted, something proved does not hold, nothing that is declared was
+    tried, or nothing was exhausted although no limit was asked for.
     """
     console = console or Console()
     try:
         worlds = worlds_asked_for(implementation.declaration, world, sequences, tokens, length, partial, effort)
         expected = read_certificates(compare) if compare else None
-        with _bars(console, worlds) as show:
-            found = explore_all(implementation, worlds, None, limit, seconds, show, jobs)
+        with _bars(console, worlds) as progress:
+            found = explore_all(implementation, worlds, None, limit, seconds, progress, jobs, invariants)
     except (ValueError, OSError, CannotCreate) as error:
         console.print(f"kvspec explore: {error}", style="red", markup=False, highlight=False)
         return int(ExitCode.USAGE)
-    except NotFaithful as error:
+    except (NotFaithful, NotLinked) as error:
         console.print(f"kvspec explore proves nothing: {error}", style="red", markup=False, highlight=False)
         return int(ExitCode.PROVES_NOTHING)
-    return _report(
-        console, worlds, found, certificate, expected, explain or _explained, limit is None and seconds is None
-    )
-
-
-def _report(
-    console: Console,
-    worlds: list[SmallWorld],
-    found: list[Exploration],
-    certificate: Path | None,
-    expected: list[dict[str, Any]] | None,
-    explain: Explain,
-    unlimited: bool,
-) -> int:
-    for world, each in zip(worlds, found, strict=False):
-        console.print(f"{world.label}: {each.certificate.sentence()}", markup=False, highlight=False)
+    show_all(console, implementation, worlds, found, traces)
     if certificate:
         write_certificates(certificate, [each.certificate for each in found])
-    broken = [each for each in found if each.counterexample]
-    for each in broken:
-        console.print(explain(each), markup=False, highlight=False)
     differing = _compare(console, found, expected) if expected is not None else False
-    if broken or differing:
+    shown = [standing(*pair, implementation) for pair in zip(worlds, found, strict=False)]
+    if differing or Standing.VIOLATES in shown:
         return int(ExitCode.VIOLATES)
-    complete = len(found) == len(worlds) and all(each.certificate.exhausted for each in found)
-    return int(ExitCode.CONFORMS if complete or not unlimited else ExitCode.PROVES_NOTHING)
+    return int(_without_violation(console, worlds, found, shown, limit is not None or seconds is not None))
+
+
+def _without_violation(
+    console: Console, worlds: list[SmallWorld], found: list[Exploration], shown: list[Standing], limited: bool
+) -> ExitCode:
+    """Nothing declared is violated: has that been shown of all worlds?"""
+    if Standing.HOLDS not in shown:
+        console.print(
+            "proves nothing: nothing that is declared was explored to its end", style="yellow", soft_wrap=True
+        )
+        return ExitCode.PROVES_NOTHING
+    decided = [each for each, stands in zip(found, shown, strict=True) if stands is Standing.HOLDS]
+    complete = len(found) == len(worlds) and all(each.certificate.exhausted for each in decided)
+    return ExitCode.CONFORMS if complete or limited else ExitCode.PROVES_NOTHING
 
 
 def _compare(console: Console, found: list[Exploration], expected: list[dict[str, Any]]) -> bool:
@@ -124,14 +121,6 @@ def _compare(console: Console, found: list[Exploration], expected: list[dict[str
     if not differing:
         console.print("equal to the certificates compared with")
     return differing
-
-
-def _explained(exploration: Exploration) -> str:
-    found = exploration.counterexample
-    assert found is not None
-    lines = [f"{found.violation.clause}: {found.violation.because}", "the shortest program in this world:"]
-    lines += [f"  {number}. {operation}" for number, operation in enumerate(found.program.operations, 1)]
-    return "\n".join(lines)
 
 
 @contextmanager

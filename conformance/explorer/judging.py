@@ -19,10 +19,16 @@ from kvspec.impl.adapter import Implementation
 from kvspec.spec import operations as op
 from kvspec.spec.invariants import STATE_INVARIANTS
 from kvspec.spec.judge import Violation, advance, begin
+from kvspec.spec.proofs.link import broken_invariants
 from kvspec.spec.state import EMPTY, Prefixes, Snapshot, State
+from kvspec.spec.steps import INVARIANTS
 
 MOST_KEPT = 200_000  # rulings of classes that are not in the frontier: about 100 MB
 QUIET = frozenset((op.Refused, op.Failed, op.Nonsense))  # answers after which nothing may have changed
+
+
+class NotLinked(Exception):
+    """After an operation the judge's state lacks what is proved of every state: the proof and its execution differ."""
 
 
 class JudgeClass:
@@ -63,11 +69,21 @@ class Ruling:
 
 
 class Judging:
-    """All classes of one small world."""
+    """All classes of one small world.
+
+    `invariants`: evaluate what is proved (``spec.steps.INVARIANTS``) after every transition; states that are equal up to
+    names have it or lack it together.  `evaluated` counts the states in which that was done.
+    """
 
     def __init__(
-        self, implementation: Implementation, alphabet: Alphabet, names: BlockNames, muted: frozenset[str]
+        self,
+        implementation: Implementation,
+        alphabet: Alphabet,
+        names: BlockNames,
+        muted: frozenset[str],
+        invariants: bool = False,
     ) -> None:
+        self.evaluates, self.evaluated = invariants, 0
         self.alphabet, self.names, self.muted = alphabet, names, muted
         self.implementation, self.prefixes = implementation, Prefixes()
         self.classes: WeakValueDictionary[bytes, JudgeClass] = WeakValueDictionary()
@@ -95,7 +111,15 @@ class Judging:
         alone = type(outcome) in QUIET or operation in before.second_releases
         state = before.state if alone else before.state.copy()
         violation = self._advance(state, operation, outcome, None)
+        if self.evaluates and not alone and violation is None:
+            self._evaluate(state)
         return violation or (Ruling(before, 0, 0) if alone else self.enter(state))
+
+    def _evaluate(self, state: State) -> None:
+        self.evaluated += 1
+        for slug, where in broken_invariants(state):
+            variables = ", ".join(f"{kind} {each}" for kind, each in zip(_kinds(slug), where, strict=True))
+            raise NotLinked(f"{slug} is proved of every state ({INVARIANTS[slug].sentence}), but fails for {variables}")
 
     def inspect(
         self,
@@ -152,6 +176,12 @@ class Judging:
         names = _through(source.names, target.names)
         tokens = tuple(target.tokens.index(number) for number in source.tokens)
         return self.alphabet.place(names, tokens), self.names.way(source.blocks, target.blocks)
+
+
+def _kinds(slug: str) -> list[str]:
+    """What the variables of a proved invariant stand for."""
+    names = {"s": "sequence", "t": "entry", "b": "block", "h": "key"}
+    return [names[letter] for letter in INVARIANTS[slug].variables]
 
 
 def _through(source: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:

@@ -25,12 +25,13 @@ def explore_all(
     limit_seconds: float | None = None,
     progress: OnProgress | None = None,
     jobs: int | None = None,
+    invariants: bool = False,
 ) -> list[Exploration]:
     """The exploration of each world, in order.  An exception in one of them is raised here.
 
     Ctrl-C ends all of them; each then says that it was interrupted.
     """
-    options = _Options(muted, limit_states, limit_seconds)
+    options = _Options(muted, limit_states, limit_seconds, invariants)
     jobs = min(jobs or os.cpu_count() or 1, len(worlds))
     if jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
         return [_explore(implementation, world, options, progress) for world in worlds]
@@ -42,13 +43,15 @@ class _Options:
     muted: frozenset[str] | None
     limit_states: int | None
     limit_seconds: float | None
+    invariants: bool
 
 
 def _explore(
     implementation: Implementation, world: SmallWorld, options: _Options, progress: OnProgress | None
 ) -> Exploration:
     show = (lambda where: progress(world, where)) if progress else None
-    return explore(implementation, world, options.muted, options.limit_states, options.limit_seconds, show)
+    limits = options.limit_states, options.limit_seconds
+    return explore(implementation, world, options.muted, *limits, show, invariants=options.invariants)
 
 
 class _Pool:

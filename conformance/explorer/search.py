@@ -14,12 +14,13 @@ from kvspec.conformance.explorer.copies import Copier, NotFaithful
 from kvspec.conformance.explorer.digest import Digests
 from kvspec.conformance.explorer.faithful import check_equal, check_replay
 from kvspec.conformance.explorer.identity import hidden_part, way_to_tell_apart
-from kvspec.conformance.explorer.judging import QUIET, JudgeClass, Judging, Ruling
+from kvspec.conformance.explorer.judging import QUIET, JudgeClass, Judging, NotLinked, Ruling
 from kvspec.conformance.explorer.node import Node
 from kvspec.conformance.explorer.watchdog import watching
 from kvspec.conformance.explorer.world import Alphabet, SmallWorld
 from kvspec.conformance.lockstep import ask
 from kvspec.conformance.program import Counterexample, Program, run
+from kvspec.conformance.render.words import spoken
 from kvspec.impl.adapter import Adapter, Implementation
 from kvspec.spec import operations as op
 from kvspec.spec.clauses import CLAUSES, clauses_of
@@ -88,6 +89,7 @@ class Search:
         way: str = "auto",
         progress: Callable[[Progress], None] | None = None,
         wanted: str | None = None,
+        invariants: bool = False,
     ) -> None:
         self.implementation, self.world, self.muted, self.progress = implementation, world, muted, progress
         self.wanted = wanted
@@ -100,7 +102,7 @@ class Search:
         self.identity = way_to_tell_apart(root, shown)
         self._hidden = hidden_part(self.identity)
         self.names = BlockNames(implementation.declaration.block_ids(world.blocks))
-        self.judging = Judging(implementation, self.alphabet, self.names, muted)
+        self.judging = Judging(implementation, self.alphabet, self.names, muted, invariants)
         self.digests = Digests(self.alphabet, self.names)
         self._trusts_release = not muted & {"REFCOUNT", "PARTITION"}
         self.performed, self.calling = 0, False
@@ -168,6 +170,7 @@ class Search:
         certificate.muted, certificate.told_apart = sorted(self.muted), self.identity
         certificate.copied, certificate.expanded = self.copier.way, len(self.visited)
         certificate.checked, certificate.seconds = self.checked, round(seconds, 3)
+        certificate.evaluated = self.judging.evaluated
         certificate.seal()
 
     def _operations(self) -> dict[str, int]:
@@ -264,7 +267,11 @@ class Search:
         same = shown == node.shown
         if not same and type(outcome) in QUIET:
             self._inspect(node, operation, actual, answer, shown)
-        ruling = self.judging.rule(node.judged, operation, answer)
+        try:
+            ruling = self.judging.rule(node.judged, operation, answer)
+        except NotLinked as difference:
+            path = (*self.program(node.number), self.alphabet.operations[actual])
+            raise NotLinked(f"{difference}, after {'; '.join(map(spoken, path))}") from None
         if isinstance(ruling, Violation):
             raise _Found(node.number, actual, ruling, self.quiet)
         if same and ruling.after is node.judged and not ruling.renaming and not ruling.blocks and not self._hidden:
@@ -363,7 +370,7 @@ class Search:
 
     def spell(self, number: int) -> str:
         """The same in words."""
-        return "; ".join(map(str, self.program(number))) or "nothing"
+        return "; ".join(map(spoken, self.program(number))) or "nothing"
 
     def _counterexample(self, found: _Found) -> Counterexample:
         """The program, run once more from scratch, must break the same clause.
@@ -378,7 +385,7 @@ class Search:
             if violation is not None and len(lockstep.operations) == len(operations):
                 return Counterexample(program, violation, CONTEXT, self.muted, shortest=not quiet)
         said = f"a copy broke {found.violation.clause} ({found.violation.because})"
-        raise NotFaithful(f"{said}, a fresh manager does not: {'; '.join(map(str, operations))}")
+        raise NotFaithful(f"{said}, a fresh manager does not: {'; '.join(map(spoken, operations))}")
 
 
 def explore(
@@ -391,14 +398,17 @@ def explore(
     way: str = "auto",
     limit_depth: int | None = None,
     wanted: str | None = None,
+    invariants: bool = False,
 ) -> Exploration:
     """Explore everything that `implementation` can reach in `world`.
 
     `muted`: clauses that are noted only; by default the survivable ones of profiles that are not declared.  `way` to go
     back to a state: copy, deepcopy, replay, or what is possible.  `limit_depth`: the most operations of a program.
-    `wanted`: only a violation of this clause counts, others are dead ends, and nothing is exhausted.
-    Raises lockstep.CannotCreate, or NotFaithful if copies or replays cannot be trusted.
+    `wanted`: only a violation of this clause counts, others are dead ends, and nothing is exhausted.  `invariants`: what
+    is proved of the micro-steps is evaluated after each transition.
+    Raises lockstep.CannotCreate, NotFaithful if copies or replays cannot be trusted, or NotLinked if something that is
+    proved does not hold.
     """
     muted = undeclared(implementation.declaration) if muted is None else muted
-    search = Search(implementation, world, muted, way, progress, wanted)
+    search = Search(implementation, world, muted, way, progress, wanted, invariants)
     return search.run(limit_states, limit_seconds, limit_depth)
