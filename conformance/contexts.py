@@ -67,5 +67,8 @@ CONTEXTS: dict[str, Context] = {
         Context("namespace", ("namespace",), namespaces=True),
         Context("several", ("several",), draws=("extend",)),
         Context("truncate", ("truncate",), draws=("draft", "truncate")),
+        Context("reset", ("reset",), draws=("reset",)),
+        Context("probe", ("probe",), draws=("probe",)),
+        Context("owners", ("owners",), draws=("retain", "drop")),
     )
 }

@@ -57,6 +57,9 @@ MUST_HAPPEN = ("operations", "hits", "recycles", "refusals", "preemptions")
 MUST_HAPPEN_HERE = {
     "several": ("extensions",),
     "truncate": ("drafts", "rejections", "confirmations"),
+    "reset": ("resets", "resets refused"),
+    "probe": ("probes", "probes kept"),
+    "owners": ("retained", "outlived", "dropped"),
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from kvspec.spec import operations as op
 from kvspec.spec.clauses import EXTENSIONS
 from kvspec.spec.declaration import Declaration
-from kvspec.spec.state import State
+from kvspec.spec.state import Owner, State
 
 EXTENSION_CALLS: dict[type, Callable[[Any, Any], Any]] = {
     op.Extend: lambda adapter, asked: adapter.extend(asked.sequence, asked.tokens, asked.drafts),
@@ -46,8 +46,12 @@ def not_offered(profile: str, declaration: Declaration, adapter: Any) -> str | N
     return f"the adapter has no method {' and no '.join(lacking)}" if lacking else None
 
 
-def counted(state: State, operation: op.Extension, outcome: op.Outcome) -> Iterator[str]:
-    """What an extension did, as names to count; `state` is the judge's before the operation."""
+def counted(state: State, operation: op.Operation, outcome: op.Outcome) -> Iterator[str]:
+    """What an extension did, or what followed it, as names to count; `state` is the judge's before the operation."""
+    if state.asked is not None and isinstance(operation, op.Admit):
+        probe = state.asked[0]
+        if (probe.tokens, probe.limit, probe.namespace) == (operation.tokens, operation.limit, operation.namespace):
+            yield "probes kept"
     if isinstance(operation, op.Extend) and isinstance(outcome, op.Extended):
         yield "drafts" if operation.drafts else "extensions"
     elif isinstance(operation, op.Truncate) and isinstance(outcome, op.Truncated):
@@ -56,3 +60,19 @@ def counted(state: State, operation: op.Extension, outcome: op.Outcome) -> Itera
             yield "rejections"
         if operation.length > len(sequence.tokens) - sequence.drafts:
             yield "confirmations"
+    else:
+        yield from _counted_by_answer(state, operation, outcome)
+
+
+def _counted_by_answer(state: State, operation: op.Operation, outcome: op.Outcome) -> Iterator[str]:
+    if isinstance(operation, op.Reset) and isinstance(outcome, op.WasReset | op.Refused):
+        yield "resets" if isinstance(outcome, op.WasReset) else "resets refused"
+    elif isinstance(outcome, op.Probed):
+        yield "probes"
+    elif isinstance(outcome, op.Retained):
+        yield "retained"
+    elif isinstance(operation, op.Drop) and isinstance(outcome, op.Dropped):
+        yield "dropped"
+        kept = state.owners[Owner(operation.owner)].table
+        if not any(set(kept) & set(sequence.table) for sequence in state.sequences.values()):
+            yield "outlived"

@@ -6,14 +6,18 @@ from typing import Protocol
 from kvspec.conformance.contexts import Context
 from kvspec.spec import operations as op
 from kvspec.spec.judge import illegal
-from kvspec.spec.state import State
+from kvspec.spec.state import Owner, State
 
 
 class Ordinary(Protocol):
     """What is needed of the generator of the ordinary operations."""
 
     alphabet: int
+    names: tuple[str, ...]
     prompts: list[tuple[int, ...]]
+
+    def asking_in(self) -> op.Admit | None:
+        """Some admission, or None if all sequences are live."""
 
 
 class Extensions:
@@ -69,5 +73,32 @@ class Extensions:
     def _flying(self) -> tuple[str, ...]:
         return tuple(name for name, sequence in self.state.sequences.items() if sequence.reserved or sequence.unread)
 
+    # Reset, probe, owners
 
-_SHARES = {"extend": 0.3, "draft": 0.3, "truncate": 0.5}
+    def _reset(self) -> op.Operation | None:
+        """Mostly when nobody holds a block, else it would always be refused."""
+        held = self.state.sequences or self.state.owners
+        return op.Reset() if not held or self.random.random() < 0.15 else None
+
+    def _probe(self) -> op.Operation | None:
+        """A question, and then mostly the admission that was asked about."""
+        if self.state.asked and self.random.random() < 0.7:
+            asked = self.state.asked[0]
+            absent = [name for name in self.ordinary.names if name not in self.state.sequences]
+            return op.Admit(absent[0], asked.tokens, asked.limit, asked.namespace) if absent else asked
+        admit = self.ordinary.asking_in()
+        return op.Probe(admit.tokens, admit.limit, admit.namespace) if admit else None
+
+    def _retain(self) -> op.Operation | None:
+        owner = next((name for name in OWNERS if Owner(name) not in self.state.owners), None)
+        live = list(self.state.sequences)
+        return op.Retain(self.random.choice(live), owner) if owner and live else None
+
+    def _drop(self) -> op.Operation | None:
+        """Owners let go some time after the sequence is gone."""
+        kept = [owner.name for owner in self.state.owners]
+        return op.Drop(self.random.choice(kept)) if kept else None
+
+
+OWNERS = ("K", "L")
+_SHARES = {"extend": 0.3, "draft": 0.3, "truncate": 0.5, "reset": 0.3, "probe": 0.4, "retain": 0.25, "drop": 0.12}

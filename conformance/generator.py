@@ -112,7 +112,14 @@ class Generator:
         drawn = self._admit() or self._append() or self._release() or self._reserve_chunk() or self._again()
         return drawn or op.Admit("Z", (0,), 1)
 
-    def _admit(self, limit: int = 1 << 20) -> op.Operation | None:
+    def asking_in(self) -> op.Admit | None:
+        """An admission as this program makes them; nothing is taken from what waits."""
+        waiting = dict(self.waiting)
+        drawn = self._admit(self._chunk() if self.free else 1 << 20)
+        self.waiting = waiting
+        return drawn
+
+    def _admit(self, limit: int = 1 << 20) -> op.Admit | None:
         absent = [name for name in self.names if name not in self.state.sequences]
         if not absent:
             return None

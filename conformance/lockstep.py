@@ -199,7 +199,7 @@ class Lockstep:
             counts["refusals"] += 1
         elif isinstance(operation, op.Release) and operation.cause is op.Cause.PREEMPTED:
             counts["preemptions"] += 1
-        if isinstance(operation, op.Extension):
+        if isinstance(operation, op.Extension) or self.state.asked is not None:
             counts.update(counted(self.state, operation, outcome))
 
 

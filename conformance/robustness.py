@@ -51,7 +51,16 @@ def _spoken(operation: op.Operation) -> str:
 
 def _empty(implementation: Implementation) -> Violation | None:
     # EMPTY-PROMPT: a prompt without tokens is rejected with a clear error, and nothing changes
-    return _rejected("EMPTY-PROMPT", Lockstep(implementation, _world(implementation)), op.Admit("A", (), LIMIT))
+    for operation in (op.Admit("A", (), LIMIT), *_if_declared(implementation, "probe", op.Probe((), LIMIT))):
+        fresh = Lockstep(implementation, _world(implementation))
+        if violation := _rejected("EMPTY-PROMPT", fresh, operation):
+            return violation
+    return None
+
+
+def _if_declared(implementation: Implementation, profile: str, *operations: op.Operation) -> tuple[op.Operation, ...]:
+    """The operations of an extension, where it is offered."""
+    return operations if profile in implementation.declaration.profiles else ()
 
 
 def _oversized(implementation: Implementation) -> Violation | None:
@@ -73,13 +82,25 @@ def _live(implementation: Implementation) -> Lockstep:
 def _repeated(implementation: Implementation) -> Violation | None:
     # REPEATED: admitting a live sequence again is rejected with a clear error, and nothing changes
     lockstep = _live(implementation)
-    return _rejected("REPEATED", lockstep, op.Admit("A", (0,) * (lockstep.world.block_size + 1), LIMIT))
+    if violation := _rejected("REPEATED", lockstep, op.Admit("A", (0,) * (lockstep.world.block_size + 1), LIMIT)):
+        return violation
+    for operation in _if_declared(implementation, "owners", op.Retain("A", "K")):
+        if not isinstance(outcome := ask(lockstep.adapter, operation), op.Retained):
+            raise _NotLive(f"{_spoken(operation)} was answered with {outcome}")
+        return _rejected("REPEATED", lockstep, operation)
+    return None
 
 
 def _unknown(implementation: Implementation) -> Violation | None:
     # UNKNOWN: naming a sequence that was never admitted is a clear error (or, for release, harmless), and nothing changes
-    if violation := _rejected("UNKNOWN", _live(implementation), op.Reserve("never", 1)):
-        return violation
+    unknown = (
+        op.Reserve("never", 1),
+        *_if_declared(implementation, "truncate", op.Truncate("never", 1)),
+        *_if_declared(implementation, "owners", op.Retain("never", "K"), op.Drop("never")),
+    )
+    for operation in unknown:
+        if violation := _rejected("UNKNOWN", _live(implementation), operation):
+            return violation
     lockstep = _live(implementation)
     before = lockstep.look()
     outcome = ask(lockstep.adapter, op.Release("never"))

@@ -67,6 +67,7 @@ class BlockManager:
         self.blocks = [Block(block_id, self) for block_id in range(num_blocks)]
         self.free_block_ids: OrderedDict[int, None] = OrderedDict.fromkeys(range(num_blocks))
         self._root = Node(None, ())
+        self._owners: dict[str, list[int]] = {}
         self._changes = 0
         self._plan: tuple[Any, int, int, list[int]] | None = None
 
@@ -254,6 +255,52 @@ class BlockManager:
         self._drop(seq.block_table[needed:])
         del seq.block_table[needed:]
         self._publish(seq, published, self._publishable(seq, seq.num_cached_tokens))
+
+    # Reset, probe, owners outside ---------------------------------------------------------------------------------
+
+    def reset(self) -> bool:
+        """Forget all that is cached, because the weights have changed: True, or False and nothing has changed.
+
+        It is refused while any sequence or owner holds a block.
+        """
+        if any(block.ref_count for block in self.blocks):
+            return False
+        self._changes += 1
+        self._root = Node(None, ())
+        for block in self.blocks:
+            block.node = None
+        return True
+
+    def probe(self, seq: Sequence) -> tuple[int, bool]:
+        """How many leading blocks of `seq` are cached, and would ``can_allocate`` say yes?  Nothing changes.
+
+        Raises ValueError for an empty prompt.
+        """
+        if not seq.num_blocks:
+            raise ValueError("a prompt without tokens cannot be probed")
+        hits, shared = self._search(seq)
+        return len(hits), seq.num_blocks - shared <= len(self.free_block_ids)
+
+    def retain(self, seq: Sequence, owner: str) -> list[int]:
+        """An owner outside (a transfer, an offload) keeps the full computed blocks of `seq`, even when that is gone.
+
+        The blocks are as if one more sequence held them, until ``drop``.  Raises ValueError if the owner keeps some
+        already, or there is nothing to keep.
+        """
+        kept = seq.block_table[: self._publishable(seq, seq.num_cached_tokens)]
+        if not kept or owner in self._owners:
+            raise ValueError(f"{owner} keeps {len(self._owners.get(owner, ()))} blocks, and {len(kept)} are computed")
+        for block_id in kept:
+            self._claim(block_id)
+        self._changes += 1
+        self._owners[owner] = kept
+        return list(kept)
+
+    def drop(self, owner: str) -> None:
+        """The owner lets go of all that it keeps.  Raises ValueError if that is nothing."""
+        if owner not in self._owners:
+            raise ValueError(f"{owner} keeps no blocks")
+        self._drop(self._owners.pop(owner))
 
     # Pools --------------------------------------------------------------------------------------------------------
 

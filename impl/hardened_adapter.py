@@ -6,11 +6,11 @@ from dataclasses import replace
 from kvspec.impl import hardened
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.nano_vllm import implementation_of
-from kvspec.impl.nano_vllm.answers import Answered, ask, whole_number
+from kvspec.impl.nano_vllm.answers import Answered, ask, block_table, whole_number, yes_or_no
 from kvspec.impl.nano_vllm.late import LateAdapter
 from kvspec.spec import operations as op
 
-BEYOND_THE_SHAPE = frozenset({"reuse", "one", "collision", "robust", "several", "truncate"})
+BEYOND_THE_SHAPE = frozenset({"reuse", "one", "collision", "robust", "several", "truncate", "reset", "probe", "owners"})
 
 
 def hardened_implementation(cls: type = hardened.BlockManager, target: str = "hardened") -> Implementation:
@@ -52,5 +52,38 @@ class HardenedAdapter(LateAdapter):
                 "num_cached_tokens after truncate", told, 0, held.computed, "no more than before"
             )
             return op.Truncated(held.computed, self._table("truncate", held))
+        except Answered as early:
+            return early.outcome
+
+    def reset(self) -> op.Outcome:
+        """The cache is emptied, or in use."""
+        try:
+            emptied = yes_or_no("reset", ask("reset", self.manager.reset))
+            return op.WasReset() if emptied else op.Refused(op.Reason.IN_USE)
+        except Answered as early:
+            return early.outcome
+
+    def probe(self, tokens: tuple[int, ...], limit: int, namespace: str) -> op.Outcome:
+        """Asked with a sequence of its own, which never asks in."""
+        try:
+            sequence = ask("the constructor of the sequence", self._plan.make, list(tokens))
+            blocks, fits = ask("probe", self.manager.probe, sequence)
+            return op.Probed(blocks * self._plan.block_size, fits)
+        except Answered as early:
+            return early.outcome
+
+    def retain(self, sequence: str, owner: str) -> op.Outcome:
+        """The owner keeps what the sequence has computed."""
+        try:
+            kept = ask("retain", self.manager.retain, self._known(sequence).sequence, owner)
+            return op.Retained(block_table("the blocks of the owner", kept))
+        except Answered as early:
+            return early.outcome
+
+    def drop(self, owner: str) -> op.Outcome:
+        """The owner lets go."""
+        try:
+            ask("drop", self.manager.drop, owner)
+            return op.Dropped()
         except Answered as early:
             return early.outcome

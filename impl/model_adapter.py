@@ -85,6 +85,22 @@ class ExtendedModelAdapter(ModelAdapter):
         """Draft tokens are rejected or confirmed."""
         return self._perform(op.Truncate(sequence, length))
 
+    def reset(self) -> op.Outcome:
+        """The cache is emptied."""
+        return self._perform(op.Reset())
+
+    def probe(self, tokens: tuple[int, ...], limit: int, namespace: str) -> op.Outcome:
+        """What would an admission get?"""
+        return self._perform(op.Probe(tokens, limit, namespace))
+
+    def retain(self, sequence: str, owner: str) -> op.Outcome:
+        """An owner outside keeps the computed blocks."""
+        return self._perform(op.Retain(sequence, owner))
+
+    def drop(self, owner: str) -> op.Outcome:
+        """The owner lets go."""
+        return self._perform(op.Drop(owner))
+
 
 EXTENDED = replace(
     MODEL,

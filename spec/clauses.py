@@ -44,6 +44,9 @@ PROFILES: dict[str, Profile] = {
         Profile("robust", "bad requests get a clear error and change nothing"),
         Profile("several", "pool and prefix where several tokens join at once"),
         Profile("truncate", "draft tokens stay hidden until they are confirmed, and go without a trace when rejected"),
+        Profile("reset", "the cache is emptied as a whole, or not at all, and the answer is true"),
+        Profile("probe", "a question about an admission changes nothing and is answered truly"),
+        Profile("owners", "owners outside keep blocks beyond the life of their sequence"),
     )
 }
 
@@ -55,10 +58,13 @@ BORROWED: dict[str, tuple[str, ...]] = {
     "namespace": ("pool", "prefix"),
     "several": ("pool", "prefix"),
     "truncate": ("pool", "prefix"),
+    "reset": ("pool", "prefix"),
+    "probe": ("pool", "prefix"),
+    "owners": ("pool", "prefix"),
 }
 
 # What only some engines can do: never asked of an adapter that does not declare it.
-EXTENSIONS: tuple[str, ...] = ("several", "truncate")
+EXTENSIONS: tuple[str, ...] = ("several", "truncate", "reset", "probe", "owners")
 
 _CLAUSES = (
     Clause("ANSWER", "pool", "operation", "an answer has the right type and lies in range"),
@@ -201,6 +207,18 @@ _CLAUSES = (
         "operation",
         "exactly the rejected draft tokens are dropped: nothing of them is computed or findable, and nothing else goes",
         implies=("REFCOUNT", "PARTITION", "INDEX-CHAIN", "INDEX-TOKENS", "CONTENT"),
+    ),
+    Clause(
+        "RESET",
+        "reset",
+        "operation",
+        "after a yes nothing cached before is found again and the index is empty; a no changes nothing, and is for use",
+    ),
+    Clause(
+        "PROBE",
+        "probe",
+        "operation",
+        "a probe changes nothing, and the admission that follows at once gets exactly what it said",
     ),
 )
 

@@ -8,17 +8,22 @@ is confirmed.
 from . import operations as op
 from .declaration import Publish
 from .judge import (
+    FOLLOW_UPS,
     LEGALITY,
+    REFUSALS,
     RULES,
     blocks_for,
     breach,
+    check_release,
     findable,
     give_back,
     hide_drafts,
     lift_bar,
+    perform,
     register,
+    unchanged,
 )
-from .state import SequenceState, Snapshot, State
+from .state import Owner, SequenceState, Snapshot, State
 
 # Several tokens, and draft tokens ---------------------------------------------------------------------------------
 
@@ -90,5 +95,125 @@ def _publish_confirmed(state: State, name: str, sequence: SequenceState) -> None
             lift_bar(state, block)
 
 
-LEGALITY |= {op.Extend: _illegal_extend, op.Truncate: _illegal_truncate}
-RULES |= {op.Extend: _extend, op.Truncate: _truncate}
+# Reset ------------------------------------------------------------------------------------------------------------
+
+OLD = ("RESET", "what it holds is older than the last reset")
+
+
+def _reset(state: State, operation: op.Reset, outcome: op.WasReset, shown: Snapshot | None) -> None:
+    """Nothing that is held now may be found any more, nor what live sequences go on to compute from it."""
+    # RESET: after a yes nothing cached before is found again and the index is empty; a no changes nothing, and is for use
+    state.barred = dict.fromkeys(state.blocks, OLD)
+    for sequence in state.sequences.values():
+        sequence.bar = OLD
+    state.copies.clear()
+    state.twinned.clear()
+    state.freed = dict.fromkeys(state.freed, (0, 0))  # empty blocks are recycled in any order
+
+
+def _reset_refused(state: State, operation: op.Reset, outcome: op.Refused, shown: Snapshot | None) -> None:
+    # RESET: after a yes nothing cached before is found again and the index is empty; a no changes nothing, and is for use
+    unchanged(state, shown, "RESET")
+    if outcome.reason is not op.Reason.IN_USE or not (state.sequences or state.owners):
+        breach(state, "RESET", f"it was refused ({outcome.reason}), though nobody holds a block")
+
+
+# Probe ------------------------------------------------------------------------------------------------------------
+
+
+def _illegal_probe(state: State, operation: op.Probe) -> str | None:
+    return None if operation.tokens and operation.limit >= 1 else "no tokens, or nothing may be reserved"
+
+
+def _probe(state: State, operation: op.Probe, outcome: op.Probed, shown: Snapshot | None) -> None:
+    # PROBE: a probe changes nothing, and the admission that follows at once gets exactly what it said
+    unchanged(state, shown, "PROBE")
+    if not 0 <= outcome.cached <= len(operation.tokens):
+        breach(state, "ANSWER", f"{outcome.cached} of {len(operation.tokens)} tokens would be cached")
+    state.asked = operation, outcome
+
+
+def _probed(state: State, probe: op.Probe, said: op.Probed, operation: op.Operation, outcome: op.Outcome) -> None:
+    """The same question again, or the admission: the answers must agree."""
+    same = isinstance(operation, op.Probe | op.Admit) and _question(operation) == _question(probe)
+    if same and isinstance(outcome, op.Admitted | op.Refused | op.Probed):
+        found = _as_probe(outcome, said)
+        # PROBE: a probe changes nothing, and the admission that follows at once gets exactly what it said
+        if found != said:
+            breach(state, "PROBE", f"the probe just before said {_told(said)}; then it was {_told(found)}")
+
+
+def _question(asked: op.Probe | op.Admit) -> tuple[tuple[int, ...], int, str]:
+    return asked.tokens, asked.limit, asked.namespace
+
+
+def _as_probe(outcome: op.Admitted | op.Refused | op.Probed, said: op.Probed) -> op.Probed:
+    """What the probe should have said; a refusal does not tell how much was found."""
+    if isinstance(outcome, op.Probed):
+        return outcome
+    return op.Probed(outcome.cached, True) if isinstance(outcome, op.Admitted) else op.Probed(said.cached, False)
+
+
+def _told(said: op.Probed) -> str:
+    return f"{said.cached} cached, {'fits' if said.fits else 'does not fit'}"
+
+
+# Owners outside -----------------------------------------------------------------------------------------------------
+
+
+def _illegal_retain(state: State, operation: op.Retain) -> str | None:
+    sequence = state.sequences.get(operation.sequence)
+    if sequence is None or sequence.drafts or sequence.unread:
+        return "the sequence is not live, or it is not certain yet what it holds"
+    full = sequence.confirmed >= state.world.block_size
+    return None if full and Owner(operation.owner) not in state.owners else "nothing to keep, or the owner keeps some"
+
+
+def _retain(state: State, operation: op.Retain, outcome: op.Retained, shown: Snapshot | None) -> None:
+    """The owner is one more table, which claims the blocks; what holds of tables then holds of it."""
+    sequence, owner = state.sequences[operation.sequence], Owner(operation.owner)
+    kept = sequence.confirmed // state.world.block_size
+    # ANSWER: an answer has the right type and lies in range
+    if outcome.table != sequence.table[:kept]:
+        breach(
+            state, "ANSWER", f"the full computed blocks are {list(sequence.table[:kept])}, not {list(outcome.table)}"
+        )
+    tokens = kept * state.world.block_size
+    state.owners[owner] = SequenceState(
+        sequence.tokens[:tokens], sequence.prefixes[:tokens], sequence.table[:kept], tokens, 0
+    )
+    for block in sequence.table[:kept]:
+        perform(state, "claim", owner, block)
+
+
+def _illegal_drop(state: State, operation: op.Drop) -> str | None:
+    return None if Owner(operation.owner) in state.owners else "the owner keeps nothing"
+
+
+def _drop(state: State, operation: op.Drop, outcome: op.Dropped, shown: Snapshot | None) -> None:
+    owner = Owner(operation.owner)
+    give_back(state, owner, state.owners[owner].table)
+    kept = state.owners.pop(owner)
+    state.ledger.forget(owner)
+    if shown is not None:
+        check_release(state, kept, shown)
+
+
+LEGALITY |= {
+    op.Extend: _illegal_extend,
+    op.Truncate: _illegal_truncate,
+    op.Reset: lambda state, operation: None,
+    op.Probe: _illegal_probe,
+    op.Retain: _illegal_retain,
+    op.Drop: _illegal_drop,
+}
+RULES |= {
+    op.Extend: _extend,
+    op.Truncate: _truncate,
+    op.Reset: _reset,
+    op.Probe: _probe,
+    op.Retain: _retain,
+    op.Drop: _drop,
+}
+REFUSALS[op.Reset] = _reset_refused
+FOLLOW_UPS[op.Probe] = _probed

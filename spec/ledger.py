@@ -82,7 +82,7 @@ class Ledger:
             else:
                 getattr(self, name)[keys[0]][keys[1]] = value
 
-    def forget(self, sequence: str) -> None:
+    def forget(self, sequence: Any) -> None:
         """Drop what is left of a sequence whose table is empty, so that memory follows live state only."""
         for field in (self.table, self.length, self.computed):
             field.pop(sequence, None)

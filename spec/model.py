@@ -55,6 +55,7 @@ class Model:
     free: tuple[int, ...]
     index: dict[int, int] = field(default_factory=dict)
     sequences: dict[str, ModelSequence] = field(default_factory=dict)
+    owners: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def start(world: World, chain: Chain) -> Model:
@@ -123,7 +124,7 @@ def _admit(model: Model, operation: op.Admit) -> tuple[Model, op.Outcome]:
     if needed - sum(model.blocks[block].references > 0 for block in hit) > len(model.free):
         return model, op.Refused(op.Reason.NO_SPACE)
     for block in hit:
-        model = _claim(model, block)
+        model = claim(model, block)
     model, fresh = _take(model, needed - len(hit))
     cached = len(hit) * model.world.block_size
     reserved = min(operation.limit, len(operation.tokens) - cached)
@@ -161,11 +162,17 @@ def _append(model: Model, operation: op.Append) -> tuple[Model, op.Outcome]:
 def _release(model: Model, operation: op.Release) -> tuple[Model, op.Outcome]:
     sequences = dict(model.sequences)
     sequence = sequences.pop(operation.sequence, None)
-    for block in reversed(sequence.table if sequence else ()):
+    model = give_back(model, sequence.table if sequence else ())
+    return replace(model, sequences=sequences), op.Released()
+
+
+def give_back(model: Model, table: tuple[int, ...]) -> Model:
+    """One reference less to each block of a table, from its tail; a block without any is free."""
+    for block in reversed(table):
         left = model.blocks[block].references - 1
         model = _set(model, block, replace(model.blocks[block], references=left))
         model = model if left else replace(model, free=(*model.free, block))
-    return replace(model, sequences=sequences), op.Released()
+    return model
 
 
 OPERATIONS: dict[type, Callable[..., tuple[Model, op.Outcome]]] = {
@@ -189,7 +196,7 @@ def _take(model: Model, count: int) -> tuple[Model, tuple[int, ...]]:
     return replace(model, free=model.free[count:], index=index), taken
 
 
-def _claim(model: Model, block: int) -> Model:
+def claim(model: Model, block: int) -> Model:
     """Share a block, free or not; it keeps its key and tokens."""
     references = model.blocks[block].references + 1
     free = tuple(other for other in model.free if other != block)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kvspec.spec import operations as op
+from kvspec.spec.clauses import CLAUSES
 from kvspec.spec.declaration import Covers, Declaration, Publish
 from kvspec.spec.judge import Illegal, begin, illegal, judge
 from kvspec.spec.state import Snapshot, State, World
@@ -233,3 +234,191 @@ def test_a_snapshot_without_the_rejected_tokens_passes() -> None:
         (3, 4, 5, 2), (0, 1), None, (1, 1, 0, 0, 0, 0), (77,) + (None,) * 5, ((1, 2),) + ((),) * 5, ((77, 0),)
     )
     play(drafted(), (*truncate("A", 3, 3, 0, 1), shown))
+
+
+# --- reset ------------------------------------------------------------------------------------------------------------
+
+YES = (op.Reset(), op.WasReset())
+NO = (op.Reset(), op.Refused(op.Reason.IN_USE))
+
+
+def idle(declaration: Declaration = KNOWN) -> State:
+    """1 2 3 was computed in blocks 0 and 1, and nobody holds a block."""
+    return play(computed(declaration), release("A"))
+
+
+def test_after_a_reset_nothing_old_is_found() -> None:
+    state = play(idle(), YES)
+    assert broken(state, *admit("B", (1, 2, 9), 2, 0, 2)) == "RESET"
+    state = play(state, admit("B", (1, 2, 9), 0, 0, 1), commit("B", 0, 1))
+    play(state, admit("C", (1, 2, 8), 2, 0, 2))
+    assert broken(state, *admit("C", (1, 2, 8), 0, 2, 3)) == "NO-LOST-HIT"
+
+
+def test_after_a_reset_the_index_is_empty() -> None:
+    play(idle(), (*YES, Snapshot(index=())))
+    assert broken(idle(), *YES, Snapshot(index=((77, 0),))) == "RESET"
+    assert broken(idle(), *YES, Snapshot(index=((77, 5),))) == "RESET"
+    assert broken(idle(), *YES, Snapshot(free=(0, 1, 2, 3, 4))) == "PARTITION"
+    stale = replace(KNOWN, stale_index=True)
+    state = play(idle(stale), (*YES, Snapshot(index=((77, 0),))))
+    assert broken(state, *admit("B", (1, 2, 9), 2, 0, 2)) == "RESET"
+
+
+def test_empty_blocks_are_recycled_in_any_order_and_later_ones_in_theirs() -> None:
+    state = play(idle(), YES, admit("B", (7, 7), 0, 0), commit("B", 0), release("B"))
+    play(state, admit("C", (8,), 0, 3), admit("D", (8,), 0, 1))
+    assert broken(state, *admit("C", (8,), 0, 0)) == "FIFO"
+
+
+def test_a_reset_is_refused_for_use_only() -> None:
+    play(computed(), NO)
+    assert broken(idle(), *NO) == "RESET"
+    assert broken(computed(), op.Reset(), op.Refused()) == "RESET"
+    assert broken(computed(), op.Reset(), op.Failed("KeyError: 1")) == "TOTAL"
+    kept = play(computed(), retain("A", "K", 0), release("A"))
+    play(kept, NO)
+
+
+def test_a_refused_reset_changes_nothing() -> None:
+    before = Snapshot(free=(2, 3, 4, 5), index=((77, 0),))
+    state = play(start(), admit("A", (1, 2, 3), 0, 0, 1), (*commit("A", 0, 1), before))
+    play(state, (*NO, before))
+    assert broken(state, *NO, replace(before, index=())) == "RESET"
+
+
+def test_a_reset_beside_live_sequences_hides_their_blocks_for_good() -> None:
+    state = play(computed(), (*YES, Snapshot(free=(2, 3, 4, 5), references=(1, 1, 0, 0, 0, 0), index=())))
+    assert broken(state, *admit("B", (1, 2, 9), 2, 0, 2)) == "RESET"
+    assert broken(computed(), *YES, Snapshot(index=((77, 0),))) == "RESET"
+    assert broken(computed(), *YES, Snapshot(references=(0,) * 6)) == "REFCOUNT"
+    state = play(state, (op.Append("A", 4), op.Appended()), reserve("A", 1, 0, 1), commit("A", 0, 1))
+    assert broken(state, *release("A"), Snapshot(index=((77, 1),))) == "RESET"  # computed after it, from what is older
+    state = play(state, (op.Append("A", 5), op.Appended()), reserve("A", 1, 0, 1, 2), commit("A", 0, 1, 2))
+    play(state, release("A"), admit("B", (1, 2, 9), 0, 3, 4), commit("B", 3, 4), admit("C", (1, 2, 8), 2, 3, 5))
+
+
+def test_drafts_of_before_a_reset_stay_hidden() -> None:
+    state = play(drafted(AT_ONCE), YES, truncate("A", 6, 6, 0, 1, 2))
+    assert broken(state, *admit("B", (1, 2, 3, 4, 9), 4, 0, 1, 3)) == "RESET"
+    play(state, admit("B", (1, 2, 3, 4, 9), 0, 3, 4, 5))
+
+
+# --- probe ------------------------------------------------------------------------------------------------------------
+
+
+def probe(tokens: tuple[int, ...], cached: int, fits: bool = True) -> tuple[op.Probe, op.Probed]:
+    return op.Probe(tokens, 99), op.Probed(cached, fits)
+
+
+def test_the_admission_gets_what_the_probe_said() -> None:
+    asked = (1, 2, 9)
+    play(computed(), probe(asked, 2), probe(asked, 2), admit("B", asked, 2, 0, 2))
+    state = play(computed(), probe(asked, 0))
+    assert broken(state, *admit("B", asked, 2, 0, 2)) == "PROBE"
+    assert broken(play(computed(), probe(asked, 2, False)), *admit("B", asked, 2, 0, 2)) == "PROBE"
+    assert broken(play(computed(), probe(asked, 2)), op.Admit("B", asked, 99), op.Refused()) == "PROBE"
+    assert broken(play(computed(), probe(asked, 2)), *probe(asked, 2, False)) == "PROBE"
+
+
+def test_a_refusal_agrees_with_a_probe_that_said_so() -> None:
+    large = (5,) * 10
+    play(computed(), probe(large, 0, False), (op.Admit("B", large, 99), op.Refused()))
+    assert broken(play(computed(), probe(large, 0)), op.Admit("B", large, 99), op.Refused()) == "PROBE"
+    play(
+        computed(), probe(large, 2, False), (op.Admit("B", large, 99), op.Refused())
+    )  # how much was found, nobody sees
+
+
+def test_a_probe_binds_what_follows_at_once_only() -> None:
+    state = play(computed(), probe((1, 2, 9), 0), (op.Append("A", 4), op.Appended()))
+    play(state, admit("B", (1, 2, 9), 2, 0, 2))
+    play(play(computed(), probe((1, 2, 9), 0)), admit("B", (1, 2, 8), 2, 0, 2))
+    other = op.Admit("B", (1, 2, 9), 1)
+    play(play(computed(), probe((1, 2, 9), 0)), (other, op.Admitted(2, 1, (0, 2))))
+
+
+def test_a_probe_changes_nothing() -> None:
+    before = Snapshot(free=(2, 3, 4, 5), references=(1, 1, 0, 0, 0, 0))
+    state = play(start(), admit("A", (1, 2, 3), 0, 0, 1), (*commit("A", 0, 1), before))
+    play(state, (*probe((1, 2, 9), 2), before))
+    assert broken(state, *probe((1, 2, 9), 2), replace(before, free=(3, 2, 4, 5))) == "PROBE"
+    assert broken(state, *probe((1, 2, 9), 2), replace(before, references=(2, 1, 0, 0, 0, 0))) == "PROBE"
+    assert broken(state, *probe((1, 2, 9), 4)) == "ANSWER"
+    may_not(state, op.Probe((), 1), "no tokens")
+    assert broken(state, op.Probe((1,), 1), op.Refused()) == "ANSWER"
+
+
+# --- owners -----------------------------------------------------------------------------------------------------------
+
+
+def retain(name: str, owner: str, *table: int) -> tuple[op.Retain, op.Retained]:
+    return op.Retain(name, owner), op.Retained(table)
+
+
+def drop(owner: str) -> tuple[op.Drop, op.Dropped]:
+    return op.Drop(owner), op.Dropped()
+
+
+def test_what_an_owner_keeps_outlives_the_sequence() -> None:
+    state = play(computed(), retain("A", "K", 0), release("A"))
+    assert broken(state, *admit("B", (5,) * 11, 0, 2, 3, 4, 5, 1, 0)) == "FRESH"
+    state = play(state, admit("B", (5,) * 10, 0, 2, 3, 4, 5, 1))
+    assert broken(state, *commit("B", 2, 3, 4, 5, 1), Snapshot(references=(0, 1, 1, 1, 1, 1))) == "REFCOUNT"
+    state = play(state, (*commit("B", 2, 3, 4, 5, 1), Snapshot(free=(), references=(1, 1, 1, 1, 1, 1))))
+    play(state, drop("K"), admit("C", (6,), 0, 0))
+
+
+def test_what_an_owner_keeps_is_found_and_needs_no_room() -> None:
+    state = play(computed(blocks=2), retain("A", "K", 0), release("A"))
+    assert broken(state, op.Admit("B", (1, 2, 9), 99), op.Refused()) == "NO-MEANS-NO"
+    play(state, admit("B", (1, 2, 9), 2, 0, 1))
+    play(state, (op.Admit("B", (5, 6, 9), 99), op.Refused()))
+    assert broken(play(state, drop("K")), op.Admit("B", (5, 6, 9), 99), op.Refused()) == "NO-MEANS-NO"
+
+
+def test_an_owner_keeps_exactly_the_full_computed_blocks() -> None:
+    assert broken(computed(), *retain("A", "K", 0, 1)) == "ANSWER"
+    assert broken(computed(), *retain("A", "K")) == "ANSWER"
+    assert broken(computed(), *retain("A", "K", 2)) == "ANSWER"
+    state = play(computed(), retain("A", "K", 0), retain("A", "L", 0))
+    play(state, (op.Append("A", 4), op.Appended(), Snapshot(references=(3, 1, 0, 0, 0, 0))))
+
+
+def test_an_owner_lets_go_of_its_own_references() -> None:
+    state = play(computed(), retain("A", "K", 0))
+    play(state, (*drop("K"), Snapshot(free=(2, 3, 4, 5), references=(1, 1, 0, 0, 0, 0))))
+    assert broken(state, *drop("K"), Snapshot(references=(2, 1, 0, 0, 0, 0))) == "RELEASE"
+    assert broken(state, *drop("K"), Snapshot(free=(2, 3, 4, 5, 0))) == "PARTITION"
+    gone = play(state, release("A"))
+    assert broken(gone, *drop("K"), Snapshot(free=(2, 3, 4, 5, 1))) == "NO-LEAK"
+    play(gone, (*drop("K"), Snapshot(free=(2, 3, 4, 5, 1, 0))))
+
+
+def test_all_sequences_gone_is_no_leak_while_an_owner_keeps_some() -> None:
+    state = play(computed(), retain("A", "K", 0))
+    play(state, (*release("A"), Snapshot(free=(2, 3, 4, 5, 1))))
+    assert broken(state, *release("A"), Snapshot(free=(2, 3, 4, 5, 1, 0))) == "PARTITION"
+
+
+def test_nobody_writes_what_an_owner_keeps() -> None:
+    """A sequence is led to write a block that is kept: its take is let pass by a muted judge, as a blind one would."""
+    state = play(computed(), retain("A", "K", 0), release("A"))
+    state.muted = frozenset(CLAUSES) - {"NO-CLOBBER"}
+    state = play(state, admit("B", (5, 6), 0, 0))
+    assert broken(state, *commit("B", 0)) == "NO-CLOBBER"
+
+
+def test_when_blocks_may_be_kept_and_let_go() -> None:
+    may_not(computed(), op.Retain("B", "K"), "not live")
+    may_not(drafted(), op.Retain("A", "K"), "not certain")
+    may_not(play(computed(), retain("A", "K", 0)), op.Retain("A", "K"), "the owner keeps some")
+    may_not(play(start(), admit("A", (1,), 0, 0), commit("A", 0)), op.Retain("A", "K"), "nothing to keep")
+    may_not(computed(), op.Drop("K"), "keeps nothing")
+
+
+def test_an_owner_is_no_sequence_of_that_name() -> None:
+    state = play(computed(), retain("A", "A", 0), release("A"), drop("A"))
+    assert not state.owners
+    state = play(computed(), retain("A", "B", 0), admit("B", (1, 2, 9), 2, 0, 2), commit("B", 0, 2), release("B"))
+    play(state, drop("B"), release("A"))

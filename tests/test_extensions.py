@@ -32,7 +32,8 @@ PLANTED = [slug for slug, bad in KNOWN_BAD.items() if bad.context in EXTENSIONS]
 def everything(implementation: Implementation) -> Any:
     """A program in which each extension of the implementation occurs."""
     text = """8x2: admit A 010 / commit A / extend A 11 / reserve A 2 / commit A / draft A 01 / reserve A 2 / commit A
-        / truncate A 6 / append A 1 / reserve A 1 / commit A / admit B 0101100 / commit B / release A / release B"""
+        / truncate A 6 / append A 1 / reserve A 1 / commit A / retain A K / probe 0101100 / admit B 0101100 / commit B
+        / reset / release A / release B / admit A 0101100 / commit A / release A / drop K / reset / admit A 010"""
     example = read(" ".join(text.split()))
     lockstep, violation = run(implementation, Program(example.world, example.operations))
     assert violation is None

@@ -9,6 +9,7 @@ from kvspec.impl.known_bad import (  # noqa: F401  (they fill the registry)
     input,
     late,
     order,
+    outside,
     ownership,
     room,
     stale,

@@ -203,6 +203,8 @@ CLAIMS: dict[str, Claim] = {
     "BAD-POOL": _ROBUST,
     "DRAFT-HIDDEN": _tested("kvspec check extended --profiles truncate"),
     "TRUNCATED": _tested("kvspec check extended --profiles truncate"),
+    "RESET": _tested("kvspec check extended --profiles reset"),
+    "PROBE": _tested("kvspec check extended --profiles probe"),
 }
 
 SCEPTIC = """\
