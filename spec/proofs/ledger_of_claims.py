@@ -247,9 +247,10 @@ were gone through; never more, even where a shape has no path left. In the same 
 each must be refuted for its own clause, else the run proves nothing (exit code 3). The default budget is a number of paths,
 so that every machine gives the same verdict; `--contracts-budget SECONDS`, or `--effort deep`, looks as long as that. What
 such programs cannot show: collisions and the bytes of the hash, nano-vllm's very order, namespaces, bad requests, longer
-tables. Not offered, because it does not work today: state machines of Hypothesis with `backend="crosshair"`, which end in
-internal errors (*Not Deterministic*) and found 2 faults of 5; `crosshair diffbehavior` between manager and model, which
-ignores preconditions, found 2 of 6, and takes 30 s for inputs that can be tried one by one in a fraction of a second.
+tables, and the operations of the extensions. Not offered, because it does not work today: state machines of Hypothesis
+with `backend="crosshair"`, which end in internal errors (*Not Deterministic*) and found 2 faults of 5; `crosshair
+diffbehavior` between manager and model, which ignores preconditions, found 2 of 6, and takes 30 s for inputs that can be
+tried one by one in a fraction of a second.
 
 **What is not proved.**
 
