@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from kvspec.conformance import explorer
 from kvspec.conformance.contexts import CONTEXTS
 from kvspec.conformance.explorer import (
     Exploration,
@@ -26,7 +27,7 @@ from kvspec.conformance.explorer import (
     explore_command,
     shortest,
 )
-from kvspec.conformance.explorer.certificate import differences
+from kvspec.conformance.explorer.certificate import Certificate, differences, read_certificates
 from kvspec.conformance.explorer.copies import Copier
 from kvspec.conformance.explorer.defaults import WORLDS, default_worlds
 from kvspec.conformance.explorer.search import undeclared
@@ -214,6 +215,27 @@ def test_ways_to_go_back_count_the_same() -> None:
     found = [explore(load("bundled"), TINY, way=way).certificate.as_data() for way in ("copy", "deepcopy", "replay")]
     assert not differences(found[0], found[1])
     assert not differences(found[0], found[2])
+
+
+STORED = Path(explorer.__file__).parents[1] / "reports" / "worlds.json"
+
+
+def test_stored_certificates_are_sealed_and_add_up() -> None:
+    stored = read_certificates(STORED)
+    for each in stored:
+        again = Certificate(**each)
+        again.seal()
+        assert again.digest == each["digest"]
+        assert (each["exhausted"], each["states"]) == (True, sum(each["levels"]))
+        assert each["transitions"] == sum(each["operations"].values())
+    assert max(each["transitions"] for each in stored) > 5_000_000
+
+
+@pytest.mark.parametrize("name", ["bundled", "model"])
+@pytest.mark.parametrize("options", [{"length": 4, "partial": True}, {"tokens": 2, "length": 3}], ids=str)
+def test_stored_certificates_are_those_of_a_new_run(name: str, options: dict[str, Any]) -> None:
+    code, text = command(implementation=load(name), compare=STORED, **options)
+    assert code == 0, text
 
 
 # Faults --------------------------------------------------------------------------------------------------------------

@@ -223,7 +223,10 @@ found; *tested*, some cases.
   fixed sizes the conditions are proved again with the counts added up, without these facts.
 - Induction, done by hand: each condition says that one step keeps what held before; that therefore every reachable
   state has it is not said to the solver.
-- The reading of operations as micro-steps (`judge.py`), Python, and the adapter that says what a manager did.
+- The reading of operations as micro-steps (`judge.py`), Python, and the adapter that says what a manager did. So the
+  proved invariants are evaluated, too (`proofs/link.py`), in the judge's ledger after each operation: for the model and
+  the bundled manager in the tests, for yours with `kvspec explore FILE.py:Class --invariants`, after every transition of
+  the small worlds that it exhausts. A wrong step, a wrong invariant and a wrong manager are each noticed there.
 - Where the table says so: that different prefixes have different chain hashes. Reference counts, the pool and the
   index are right under any hash; what a hit holds is not. No hash of 64 bits keeps the assumption for certain: by
   chance, two of a million prefixes share a key about once in 37 million such sets, and xxh64 is not made to withstand
