@@ -61,7 +61,8 @@ class Implementation:
 
     `create(world)` raises if the manager does not accept the world.  `chain_hash(tokens, prefix)` is the manager's own
     chain hash (``prefix`` is ``None`` for the first block), or ``None`` where it has none to show.  `target` is the text
-    given to ``--impl``; `source` is the file it came from; `shape` says which calls the adapter found.
+    given to ``--impl``; `source` is the file it came from; `shape` says which calls the adapter found; `version` is that of
+    the engine, where it tells.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Implementation:
     source: str = ""
     shape: str = ""
     chain_hash: Callable[[tuple[int, ...], int | None], int] | None = None
+    version: str = ""
 
     def declaring(self, profiles: Iterable[str]) -> "Implementation":
         """The same implementation, held to these profiles as well."""

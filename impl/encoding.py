@@ -262,6 +262,7 @@ DECLARATION = Shape(
         "smallest_block_size": INTEGER,
         "largest_block_size": INTEGER,
         "publish_at_truncate": TRUTH,
+        "merges": TRUTH,
         "nano_vllm_order": TRUTH,
     },
     later=frozenset({"publish_at_truncate"}),

@@ -10,7 +10,7 @@
 ``extended``                        the same with all the extensions (``spec.extensions``)
 ``known-bad:SLUG``                  a manager with one planted fault (``kvspec known-bad --list``)
 ``cmd:PROGRAM ARGUMENTS``           a program in any language that speaks the pipe protocol
-``vllm``, ``vllm:PATH``             vLLM's block manager, from what is installed, a wheel or a folder (``impl.engines``)
+``vllm``, ``lmdeploy``, ``vllm:PATH``  an engine's block manager, installed, from a wheel or a folder (``impl.engines``)
 
 An adapter of your own is a class with a class attribute `declaration` (``spec.declaration.Declaration``),
 ``__init__(self, world)`` and the five methods of ``impl.adapter.Adapter``; `snapshot`, `copy` and a static method

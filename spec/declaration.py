@@ -41,7 +41,8 @@ class Declaration:
     never handed out (a null block): a world of N blocks is a pool of N besides them.  `extra_owners`: reference counts
     may exceed the number of table entries.  `stale_index`: index entries may be out of date, because each hit verifies
     what it finds.  `publish_at_truncate`: full blocks of confirmed draft tokens become findable when they are confirmed,
-    not with the tokens computed next.
+    not with the tokens computed next.  `merges`: a full block may be replaced by a findable one that holds the same
+    prefix, when its last tokens are planned; they may be computed again in place.
 
     Raises ValueError if a profile is declared that there is not.
     """
@@ -62,6 +63,7 @@ class Declaration:
     smallest_block_size: int = 1
     largest_block_size: int = 1 << 20
     publish_at_truncate: bool = False
+    merges: bool = False
     nano_vllm_order: bool = False  # chooses exactly the blocks that nano-vllm would choose: compared with the model
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from .clauses import CLAUSES
 from .declaration import Covers, Declaration, FullHit, Publish
 from .invariants import STATE_INVARIANTS
 from .ledger import Concrete, Ledger
+from .merging import is_merged, kept_entries
 from .state import EMPTY, Prefixes, SequenceState, Snapshot, State, World
 from .steps import STEPS
 
@@ -201,8 +202,7 @@ def _admit(state: State, operation: op.Admit, outcome: op.Admitted, shown: Snaps
         (_share if partly and _holds_other(state, operation.sequence, entry, block) else _claim)(
             state, operation.sequence, block
         )
-    for block in outcome.table[hits:]:
-        _take(state, operation.sequence, block)
+    _obtain(state, operation.sequence, outcome.table[hits:])
     if state.declaration.publish is Publish.RESERVE:
         register(state, operation.sequence, outcome.cached + outcome.reserved)
     if lost:
@@ -288,7 +288,8 @@ def _being_computed(state: State, reader: str, block: int, offset: int) -> bool:
     for owner, entry in state.ledger.owners[block]:
         if owner == reader:
             continue
-        again = entry < state.ledger.computed[owner] and state.declaration.publish is not Publish.RESERVE
+        sure = state.declaration.merges or state.declaration.publish is not Publish.RESERVE
+        again = sure and entry < state.ledger.computed[owner]
         if state.holder(owner).computed <= entry * state.world.block_size + offset and not again:
             return True
     return False
@@ -298,10 +299,13 @@ def _reserve(state: State, operation: op.Reserve, outcome: op.Reserved, shown: S
     sequence = state.sequences[operation.sequence]
     before, sequence.table = sequence.table, outcome.table
     sequence.reserved = operation.count
-    _check_stable(state, operation.sequence, before, outcome.table, more=state.world.blocks)
+    kept = kept_entries(state, sequence, before, outcome.table)
+    _check_stable(state, operation.sequence, before[:kept], outcome.table, more=state.world.blocks)
     _check_table(state, operation.sequence, sequence, held=len(before))
-    for block in outcome.table[len(before) :]:
-        _take(state, operation.sequence, block)
+    if kept < len(before):
+        give_back(state, operation.sequence, before, keep=kept)
+        sequence.unread = sequence.computed
+    _obtain(state, operation.sequence, outcome.table[kept:])
     if sequence.drafts:
         hide_drafts(state, sequence)
     if state.declaration.publish is Publish.RESERVE:
@@ -509,6 +513,12 @@ def _uncopy(state: State, prefix: int, block: int) -> None:
         if not copies:
             del state.copies[prefix]
             state.twinned.discard(prefix)
+
+
+def _obtain(state: State, name: str, blocks: tuple[int, ...]) -> None:
+    """The blocks of a table behind its hits: fresh ones, or merged ones where that is declared."""
+    for block in blocks:
+        (_claim if is_merged(state, name, state.sequences[name], block) else _take)(state, name, block)
 
 
 def _claim(state: State, name: str, block: int) -> None:

@@ -85,8 +85,15 @@ def _block(command: str, text: str) -> str:
     return f"```text\n$ {command}\n{lines}\n```"
 
 
+def engines() -> str:
+    """The stored reports on real managers."""
+    from kvspec.conformance.engines_table import engines_table
+
+    return engines_table()
+
+
 GENERATED = {
-    "README.md": {"success": success, "failure": failure, "known": known},
+    "README.md": {"success": success, "failure": failure, "known": known, "engines": engines},
     "spec/README.md": {"clauses": clause_table, "ledger": ledger},
 }
 

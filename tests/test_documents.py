@@ -9,7 +9,14 @@ import pytest
 from .generate_documents import GENERATED, rewritten
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ["README.md", "spec/README.md", "spec/PORTING.md", "gpu_tests/README.md", "conformance/README.md"]
+DOCUMENTS = [
+    "README.md",
+    "impl/engines/README.md",
+    "spec/README.md",
+    "spec/PORTING.md",
+    "gpu_tests/README.md",
+    "conformance/README.md",
+]
 
 
 def present() -> list[str]:

@@ -17,4 +17,10 @@ def _vllm(where: str) -> Implementation:
     return vllm(where)
 
 
-ENGINES = {"vllm": _vllm}
+def _lmdeploy(where: str) -> Implementation:
+    from kvspec.impl.engines.lmdeploy import lmdeploy
+
+    return lmdeploy(where)
+
+
+ENGINES = {"vllm": _vllm, "lmdeploy": _lmdeploy}

@@ -34,6 +34,7 @@ def vllm(where: str) -> Implementation:
         source=loaded.place.source,
         shape=f"version {loaded.place.version}, {loaded.how}",
         chain_hash=keys.chain_hash,
+        version=loaded.place.version,
     )
 
 
