@@ -300,7 +300,7 @@ def prove(
 def smoke(
     impl: Annotated[str, typer.Argument(metavar="cmd:PROGRAM", help="a program that speaks the pipe protocol")],
 ) -> None:
-    """Three tiny exchanges with a program in another language, and what to write next."""
+    """Five tiny exchanges with a program in another language, and what to write next."""
     from kvspec.conformance.smoke import smoke_command
 
     raise typer.Exit(int(smoke_command(impl)))

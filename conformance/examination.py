@@ -30,6 +30,7 @@ from kvspec.conformance.render import trace_path_of
 from kvspec.conformance.render.explain import broken_profile
 from kvspec.conformance.robustness import check_robust
 from kvspec.conformance.shrink import shrink, shrink_shortest
+from kvspec.conformance.snapshots import unseen
 from kvspec.conformance.state_machine import run_machine
 from kvspec.conformance.time_limit import alarm_installed
 from kvspec.conformance.trace import NotRepeatable, write_trace
@@ -37,7 +38,6 @@ from kvspec.conformance.verdict import ClauseResult, ConformanceReport
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.known_bad import KNOWN_BAD
 from kvspec.spec.clauses import BORROWED, CLAUSES, EXTENSIONS, PROFILES, clauses_of
-from kvspec.spec.declaration import Declaration
 from kvspec.spec.judge import Violation
 from kvspec.spec.state import World
 
@@ -86,14 +86,17 @@ def decided_clauses(profile: str) -> tuple[str, ...]:
 def cannot_create(implementation: Implementation) -> str | None:
     """Why no manager can be made in an ordinary world, or None."""
     try:
-        Lockstep(implementation, _ordinary_world(implementation.declaration))
+        _ordinary(implementation)
     except CannotCreate as error:
         return str(error)
     return None
 
 
-def _ordinary_world(declaration: Declaration) -> World:
-    return World(4, min(max(2, declaration.smallest_block_size), declaration.largest_block_size))
+def _ordinary(implementation: Implementation, blocks: int = 4) -> Lockstep:
+    """A fresh manager of so many blocks, of the smallest size from two on that it declares.  Raises CannotCreate."""
+    declaration = implementation.declaration
+    size = min(max(2, declaration.smallest_block_size), declaration.largest_block_size)
+    return Lockstep(implementation, World(blocks, size))
 
 
 class Examination:
@@ -130,7 +133,13 @@ class Examination:
         context = CONTEXTS.get(CONTEXT_OF.get(profile, profile))
         if context and (reason := context.possible(self.implementation.declaration)):
             return reason
+        if profile == "hash" and self.implementation.chain_hash is None and profile not in self._declared:
+            return "the adapter shows no chain hash"
         return self._refused_size if profile == "one" else None
+
+    @property
+    def _declared(self) -> frozenset[str]:
+        return self.implementation.declaration.profiles
 
     @cached_property
     def _not_offered(self) -> dict[str, str | None]:
@@ -138,7 +147,7 @@ class Examination:
         declaration = self.implementation.declaration
         if not declaration.profiles.intersection(EXTENSIONS):
             return dict.fromkeys(EXTENSIONS, "not offered")
-        adapter = Lockstep(self.implementation, _ordinary_world(declaration)).adapter
+        adapter = _ordinary(self.implementation).adapter
         return {profile: not_offered(profile, declaration, adapter) for profile in EXTENSIONS}
 
     @cached_property
@@ -298,10 +307,7 @@ class Examination:
         return None
 
     def _sample(self) -> Program:
-        context = CONTEXTS["steps"]
-        declaration = self.implementation.declaration
-        size = min(max(2, declaration.smallest_block_size), declaration.largest_block_size)
-        lockstep = Lockstep(self.implementation, World(6, size))
+        context, lockstep = CONTEXTS["steps"], _ordinary(self.implementation, 6)
         lockstep.state.muted = frozenset(slug for slug, clause in CLAUSES.items() if clause.survivable)
         generator = Generator(Random(f"{self.options.seed}/replay"), context, lockstep.state)
         with alarm_installed():
@@ -423,7 +429,7 @@ class Examination:
         report.counts = {name: result.counts for name, result in self._contexts.items()}
         if "explorations" in self.__dict__:
             report.certificates = [each.certificate.as_data() for each in self.explorations]
-        report.notes = list(self.notes)
+        report.notes = [*self.notes, *self._unseen]
         if self._contract_run:
             report.notes.append(f"contracts: {self._contract_run.own.sentence}")
         decided = Counter(result.profile for result in report.results)
@@ -431,6 +437,17 @@ class Examination:
         report.proves_nothing = self._proves_nothing(report)
         report.seconds = time.monotonic() - self.started
         return report
+
+    @cached_property
+    def _unseen(self) -> list[str]:
+        """A note on the clauses of declared profiles for which the manager shows too little of itself."""
+        try:
+            lockstep = _ordinary(self.implementation)
+        except CannotCreate:
+            return []
+        slugs = unseen(lockstep.state.shown, lockstep.state.key_of is not None)
+        slugs = [slug for slug in slugs if CLAUSES[slug].profile in self._declared]
+        return [f"not seen from outside, judged by answers alone: {' '.join(slugs)}"] if slugs else []
 
     def _proves_nothing(self, report: ConformanceReport) -> list[str]:
         decided = {result.profile for result in report.results} & set(report.declared)

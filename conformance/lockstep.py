@@ -6,7 +6,7 @@ from typing import Any
 
 from kvspec.conformance import time_limit
 from kvspec.conformance.extension_calls import EXTENSION_CALLS, EXTENSION_OUTCOMES, counted
-from kvspec.conformance.snapshots import fault_of
+from kvspec.conformance.snapshots import Unreadable, fault_of
 from kvspec.impl.adapter import Adapter, Implementation
 from kvspec.impl.nano_vllm.answers import is_clear, spoken, without_addresses
 from kvspec.spec import model
@@ -48,7 +48,7 @@ def ask(adapter: Adapter, operation: op.Operation) -> op.Outcome:
 def _raised(error: BaseException) -> op.Failed:
     """An exception as an outcome, even one that cannot be read."""
     try:
-        return op.Failed(spoken(error), clear=is_clear(error))
+        return op.Failed(str(error) if isinstance(error, Unreadable) else spoken(error), clear=is_clear(error))
     except Exception:
         return op.Failed(f"{type(error).__name__}, whose message cannot be read")
 
@@ -139,19 +139,20 @@ class Lockstep:
         self._limited = time_limit.can_limit()
 
     def look(self) -> Snapshot | None:
-        """What the manager shows of itself now, or None.  Raises ValueError if that is no snapshot."""
+        """What the manager shows of itself now, or None.  Raises snapshots.Unreadable if that is no snapshot."""
         shown = self._observe() if self._observe else None
-        if fault := fault_of(shown, max(self.state.blocks, default=-1) + 1):
-            raise ValueError(fault)
+        all_blocks = max(0, self.world.blocks + len(self.implementation.declaration.unusable))
+        if fault := fault_of(shown, max(self.state.blocks, default=-1) + 1, all_blocks):
+            raise Unreadable(fault)
         return shown
 
     def _first_look(self) -> Snapshot | None:
         try:
             return self.look()
         except (Exception, SystemExit) as error:
-            raise CannotCreate(
-                f"{self.implementation.name}: the state of a fresh manager cannot be read: {_raised(error).error}"
-            ) from error
+            size = f"{self.world.blocks} blocks of {self.world.block_size}"
+            why = f"the state of a fresh manager of {size} cannot be read: {_raised(error).error}"
+            raise CannotCreate(f"{self.implementation.name}: {why}") from error
 
     def step(self, operation: op.Operation) -> Violation | None:
         """Perform one legal operation and rule on it.  Raises spec.judge.Illegal if no scheduler may ask for it."""
@@ -203,6 +204,20 @@ class Lockstep:
             counts.update(counted(self.state, operation, outcome))
 
 
+def answered_key(chain_hash: Callable[[tuple[int, ...], int | None], int]) -> Callable[[tuple[int, ...], Any], Any]:
+    """`chain_hash`, but where it raises, the words of its error: they are no key, and the judge says them."""
+
+    def key_after(tokens: tuple[int, ...], parent: Any) -> Any:
+        if isinstance(parent, str):
+            return parent
+        try:
+            return chain_hash(tokens, parent)
+        except Exception as error:
+            return f"not known, because {_raised(error).error}"
+
+    return key_after
+
+
 def key_function(implementation: Implementation, state: State) -> Callable[[int], int | None] | None:
     """The manager's chain hash as a function of block-aligned prefixes, or None where it shows none.
 
@@ -213,6 +228,7 @@ def key_function(implementation: Implementation, state: State) -> Callable[[int]
         return None
     prefixes, size = state.prefixes, state.world.block_size
     known: dict[int, int | None] = {}
+    key_after = answered_key(chain_hash)
 
     def key_of(prefix: int) -> int | None:
         if prefix not in known:
@@ -220,7 +236,7 @@ def key_function(implementation: Implementation, state: State) -> Callable[[int]
             first = prefixes.parents[before] == EMPTY
             parent = None if first else key_of(before)
             foreign = prefixes.tokens[before] != "" if first else parent is None
-            known[prefix] = None if foreign else chain_hash(tokens, parent)  # type: ignore[arg-type]
+            known[prefix] = None if foreign else key_after(tokens, parent)  # type: ignore[arg-type]
         return known[prefix]
 
     return key_of

@@ -1,8 +1,11 @@
 """Bad requests: scenarios that no correct scheduler asks for, which must get a clear error and change nothing."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from kvspec.conformance.lockstep import CannotCreate, Lockstep, ask
+from kvspec.conformance.render.words import answered
+from kvspec.conformance.snapshots import Unreadable
 from kvspec.conformance.time_limit import alarm_installed
 from kvspec.impl.adapter import Implementation
 from kvspec.spec import operations as op
@@ -39,7 +42,7 @@ def _rejected(clause: str, lockstep: Lockstep, operation: op.Operation) -> Viola
     before = lockstep.look()
     outcome = ask(lockstep.adapter, operation)
     if not isinstance(outcome, op.Refused) and not (isinstance(outcome, op.Failed) and outcome.clear):
-        return Violation(clause, f"{_spoken(operation)} was answered with {outcome}, not with a clear error")
+        return Violation(clause, f"{_spoken(operation)} was answered with {answered(outcome)}, not with a clear error")
     if lockstep.look() != before:
         return Violation(clause, f"{_spoken(operation)} was rejected, but changed the manager")
     return None
@@ -66,7 +69,11 @@ def _if_declared(implementation: Implementation, profile: str, *operations: op.O
 def _oversized(implementation: Implementation) -> Violation | None:
     world = _world(implementation)
     lockstep = Lockstep(implementation, world)
-    return lockstep.step(op.Admit("A", tuple(range(world.blocks * world.block_size + 1)), LIMIT))
+    length = world.blocks * world.block_size + 1
+    if violation := lockstep.step(op.Admit("A", tuple(range(length)), LIMIT)):
+        scene = f"a prompt of {length} tokens in {world.blocks} blocks of {world.block_size}"
+        return replace(violation, because=f"{scene}: {violation.because}")
+    return None
 
 
 def _live(implementation: Implementation) -> Lockstep:
@@ -123,6 +130,8 @@ def _made(implementation: Implementation, world: World) -> str | None:
         Lockstep(implementation, world)
     except CannotCreate as error:
         cause = error.__cause__
+        if isinstance(cause, Unreadable):
+            return f"a manager was made, and {cause}"
         clear = isinstance(cause, ValueError | TypeError) or bool(str(cause))
         accident = isinstance(cause, AssertionError | IndexError | AttributeError | ZeroDivisionError)
         return None if clear and not accident else f"the error is not clear: {type(cause).__name__}: {cause}"

@@ -1,17 +1,20 @@
-"""``kvspec smoke "cmd:…"``: three tiny exchanges with a program, as they go over the pipe, and what to write next."""
+"""``kvspec smoke "cmd:…"``: five tiny exchanges with a program, as they go over the pipe, and what to write next."""
 
 from dataclasses import dataclass
 from typing import cast
 
 from rich.console import Console
 
+from kvspec.conformance.snapshots import fault_of
 from kvspec.conformance.verdict import ExitCode
 from kvspec.impl.errors import LoadError
 from kvspec.impl.pipe.connection import Connection, spoken
-from kvspec.impl.pipe.loading import command_of
+from kvspec.impl.pipe.loading import command_of, problem_of
 from kvspec.impl.pipe.protocol import (
     PROTOCOL,
     Answer,
+    BlockHash,
+    HashBlock,
     Hello,
     Introduction,
     Look,
@@ -30,6 +33,7 @@ from kvspec.spec.judge import advance, begin
 from kvspec.spec.state import Snapshot, State, World
 
 GUIDE = "spec/PORTING.md"
+TIMING = "the timing contract in spec/README.md"
 LIMIT = 1 << 20
 
 
@@ -60,7 +64,7 @@ def smoke_command(target: str, console: Console | None = None) -> ExitCode:
         return ExitCode.USAGE
     try:
         introduction = _introduce(connection, console)
-        hit = _compute_and_hit(connection, introduction, console)
+        hit = _exchanges(connection, introduction, console)
     except Mismatch as mismatch:
         _three_lines(mismatch, console)
         return ExitCode.VIOLATES
@@ -79,55 +83,106 @@ def _introduce(connection: Connection, console: Console) -> Introduction:
     advice = f'answer with {{"outcome":"hello","protocol":{PROTOCOL},…}} first; everything else can wait'
     exchange = _ask(connection, Hello(), quiet, advice)
     answer = exchange.answer
-    if not isinstance(answer, Introduction) or answer.protocol != PROTOCOL:
-        raise Mismatch(Hello(), failure(answer) or f"{answer}", advice)
+    if not isinstance(answer, Introduction):
+        raise Mismatch(Hello(), failure(answer) or _line(exchange), f"{advice} ({GUIDE})")
+    if problem := problem_of(answer):
+        raise Mismatch(Hello(), problem, f"correct the answer to hello ({GUIDE})")
     console.print("1  hello: who are you, and what do you declare?", style="bold")
     _show(exchange, console)
+    if answer.hash:
+        _hash(connection, console)
     return answer
 
 
-def _compute_and_hit(connection: Connection, introduction: Introduction, console: Console) -> bool:
-    """The second and the third exchange; was the prefix found again?"""
-    declaration = introduction.declaration
-    size = max(2, declaration.smallest_block_size)
-    world = World(blocks=4, block_size=size)
-    state = begin(world, declaration)
-    state.muted = COMPLETENESS
-    prompt = (7,) * size + (9,)
+def _hash(connection: Connection, console: Console) -> None:
+    block, form = HashBlock((7, 7), None), 'answer {"outcome":"hash","key":"…"}, or announce none'
+    exchange = _ask(connection, block, console, form)
+    if not isinstance(exchange.answer, BlockHash):
+        raise Mismatch(block, failure(exchange.answer) or _line(exchange), f"{form} ({GUIDE})")
+
+
+def _exchanges(connection: Connection, introduction: Introduction, console: Console) -> bool:
+    """All but the first exchange; was the prefix found again?"""
     console.print("2  a prompt is admitted, computed, and released", style="bold")
-    start = _ask(connection, Start(world), console, "make a manager for the world, and drop the one before").answer
-    if not isinstance(start, Started):
-        raise Mismatch(Start(world), failure(start) or f"{start}", 'answer with {"outcome":"started"}')
+    state = _start(connection, introduction, 4, console)
+    prompt = (7,) * state.world.block_size + (9,)
     for operation in (op.Admit("A", prompt, LIMIT), op.Commit(("A",)), op.Release("A")):
         _perform(connection, introduction, state, operation, console)
     console.print("3  the same prompt comes again: its first block can be found", style="bold")
     found = _perform(connection, introduction, state, op.Admit("B", prompt, LIMIT), console)
     _perform(connection, introduction, state, op.Commit(("B",)), console)
-    _perform(connection, introduction, state, op.Release("B"), console)
-    if not isinstance(_ask(connection, Stop(), console, "answer stop, then end").answer, Stopped):
-        raise Mismatch(Stop(), "another answer", 'answer with {"outcome":"stopped"}, then end')
+    _sample_and_refuse(connection, introduction, state, console)
+    goodbye = 'answer with {"outcome":"stopped"}, then end'
+    if not isinstance((last := _ask(connection, Stop(), console, goodbye)).answer, Stopped):
+        raise Mismatch(Stop(), failure(last.answer) or _line(last), goodbye)
     return isinstance(found, op.Admitted) and found.cached > 0
 
 
+def _start(connection: Connection, introduction: Introduction, blocks: int, console: Console) -> State:
+    declaration = introduction.declaration
+    world = World(blocks + declaration.withheld, max(2, declaration.smallest_block_size))
+    start = _ask(connection, Start(world), console, "make a manager for the world, and drop the one before")
+    if not isinstance(start.answer, Started):
+        raise Mismatch(Start(world), failure(start.answer) or _line(start), 'answer with {"outcome":"started"}')
+    state = begin(world, declaration)
+    state.muted = COMPLETENESS
+    return state
+
+
+def _sample_and_refuse(connection: Connection, introduction: Introduction, state: State, console: Console) -> None:
+    """The fourth exchange, and the fifth in a world of its own."""
+    console.print("4  a token is sampled, and computed in the next step", style="bold")
+    for operation in (op.Append("B", 5), op.Reserve("B", 1), op.Commit(("B",))):
+        _perform(connection, introduction, state, operation, console)
+    console.print("5  a fresh, smaller pool: a prompt that needs all of it waits until A is gone", style="bold")
+    state = _start(connection, introduction, 3, console)
+    size, blocks = state.world.block_size, state.world.blocks
+    short, large = op.Admit("A", (7,) * (size + 1), LIMIT), op.Admit("B", (3,) * (blocks * size), LIMIT)
+    _perform(connection, introduction, state, short, console)
+    _perform(connection, introduction, state, large, console, op.Refused)
+    for operation in (op.Commit(("A",)), op.Release("A"), *(() if state.declaration.withheld else (large,))):
+        _perform(connection, introduction, state, operation, console)
+
+
 def _perform(
-    connection: Connection, introduction: Introduction, state: State, operation: op.Operation, console: Console
+    connection: Connection,
+    introduction: Introduction,
+    state: State,
+    operation: op.Operation,
+    console: Console,
+    expected: type | None = None,
 ) -> op.Outcome:
-    advice = f'see "{type(operation).__name__.lower()}" in the timing contract'
-    answer = _ask(connection, operation, console, advice).answer
-    shown = _ask(connection, Look(), console, "hello announced snapshots").answer if introduction.snapshot else None
-    if shown is not None and not isinstance(shown, Snapshot):
-        raise Mismatch(Look(), failure(shown) or f"{shown}", 'answer with {"outcome":"snapshot",…}, or announce none')
-    expected = _EXPECTED[type(operation)]
-    if not isinstance(answer, expected):
-        raise Mismatch(operation, failure(answer) or f"{answer}", f"answer {expected.__name__.lower()}; {advice}")
-    outcome = cast(op.Outcome, answer)
+    verb, expected = type(operation).__name__.lower(), expected or _EXPECTED[type(operation)]
+    exchange = _ask(connection, operation, console, f'answer as the row of "{verb}" says')
+    shown = _look(connection, state, console) if introduction.snapshot else None
+    if not isinstance(exchange.answer, expected):
+        got = failure(exchange.answer) or _line(exchange)
+        raise Mismatch(operation, got, f'answer {expected.__name__.lower()}; see "{verb}" in {TIMING}')
+    outcome = cast(op.Outcome, exchange.answer)
     if violation := advance(state, operation, outcome, shown):
         raise Mismatch(operation, f"{violation.clause}: {violation.because}", f"kvspec explain {violation.clause}")
     return outcome
 
 
+def _look(connection: Connection, state: State, console: Console) -> Snapshot:
+    form = "give a snapshot its form"
+    exchange = _ask(connection, Look(), console, form)
+    shown, blocks = exchange.answer, state.world.blocks + len(state.declaration.unusable)
+    if not isinstance(shown, Snapshot):
+        raise Mismatch(Look(), failure(shown) or _line(exchange), 'answer {"outcome":"snapshot",…}, or announce none')
+    if fault := fault_of(shown, max(state.blocks) + 1, blocks):
+        raise Mismatch(Look(), fault, f"{form} ({GUIDE})")
+    return shown
+
+
 COMPLETENESS = frozenset({"NO-LOST-HIT", "SURVIVES-RELEASE", "TWIN"})  # nothing has to be found in a smoke test
-_EXPECTED: dict[type, type] = {op.Admit: op.Admitted, op.Commit: op.Committed, op.Release: op.Released}
+_EXPECTED: dict[type, type] = {
+    op.Admit: op.Admitted,
+    op.Reserve: op.Reserved,
+    op.Commit: op.Committed,
+    op.Append: op.Appended,
+    op.Release: op.Released,
+}
 
 
 def _ask(connection: Connection, request: Request, console: Console, advice: str) -> Exchange:
@@ -160,7 +215,11 @@ def _next_step(introduction: Introduction, hit: bool, target: str) -> str:
         return "nothing was found again: write the prefix cache, then declare the profile prefix"
     if not introduction.snapshot:
         return "answer snapshot: then faults are found where they happen, not when they hurt"
-    return f'all three exchanges work: kvspec vectors "{target}", then kvspec check "{target}"'
+    return f'all exchanges work: kvspec vectors "{target}", then kvspec check "{target}"'
+
+
+def _line(exchange: Exchange) -> str:
+    return _short(exchange.answered)
 
 
 def _short(line: bytes) -> str:

@@ -6,12 +6,29 @@ from typing import Any
 
 from kvspec.spec.state import Snapshot
 
+# What a clause on the state looks at; it holds where that is not shown (``spec.invariants``).
+NEEDED = {
+    "PARTITION": ("free",),
+    "REFCOUNT": ("references",),
+    "INDEX-BOUNDED": ("index",),
+    "INDEX-MATCH": ("index", "hashes"),
+    "INDEX-TOKENS": ("index", "contents"),
+    "INDEX-CHAIN": ("index",),
+}
+
 _POOLS = ("free", "used", "owned")
 _ONE_A_BLOCK = ("references", "hashes", "contents")
 
 
-def fault_of(shown: Any, blocks: int) -> str | None:
-    """What makes `shown` no snapshot of a pool whose block numbers are below `blocks`, or None."""
+class Unreadable(ValueError):
+    """A snapshot that is none; the message says why."""
+
+
+def fault_of(shown: Any, blocks: int, most: int | None = None) -> str | None:
+    """What makes `shown` no snapshot of a pool whose block numbers are below `blocks`, or None.
+
+    `most`: how many entries a list with one a block may have, where there are block numbers that are never handed out.
+    """
     if shown is None:
         return None
     if not isinstance(shown, Snapshot):
@@ -22,11 +39,18 @@ def fault_of(shown: Any, blocks: int) -> str | None:
             return f"{name} is not a list of block numbers"
     for name in _ONE_A_BLOCK:
         entries = getattr(shown, name)
-        if entries is not None and not (_sized(entries) and len(entries) >= blocks):
-            return f"{name} does not have an entry for each of {blocks} blocks"
+        if entries is not None and not (_sized(entries) and blocks <= len(entries) <= (most or blocks)):
+            found = f"{len(entries)} entries" if _sized(entries) else "none"
+            return f"{name} does not have an entry for each of {blocks} blocks: it has {found}"
     if shown.references is not None and not _all_whole(shown.references):
         return "references are not whole numbers"
     return None if shown.index is None or _pairs(shown.index) else "index is not a list of (key, block number) pairs"
+
+
+def unseen(shown: Snapshot | None, keyed: bool) -> list[str]:
+    """The clauses on the state for which a manager shows too little.  `keyed`: its keys can be compared with a hash."""
+    hidden = [slug for slug, fields in NEEDED.items() if any(getattr(shown, name, None) is None for name in fields)]
+    return hidden + ["INDEX-CHAIN"] * (not keyed and "INDEX-CHAIN" not in hidden)
 
 
 def _sized(entries: Any) -> bool:

@@ -35,11 +35,15 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class VectorResult:
-    """`untried`: why the vector says nothing of this manager.  `counterexample`: what is broken, if anything."""
+    """`untried`: why the vector says nothing of this manager.  `counterexample`: what is broken, if anything.
+
+    `unmade`: why no manager of the vector's world, which its declaration allows, could be made.
+    """
 
     vector: Vector
     untried: str = ""
     counterexample: Counterexample | None = None
+    unmade: str = ""
 
 
 def load_vectors(folder: Path = FOLDER) -> list[Vector]:
@@ -90,7 +94,7 @@ def run_vector(implementation: Implementation, vector: Vector) -> VectorResult:
     try:
         lockstep, violation = run(implementation, program, muted, vector.context.model)
     except CannotCreate as error:
-        return VectorResult(vector, str(error))
+        return VectorResult(vector, unmade=str(error))
     if violation is None:
         return VectorResult(vector)
     if violation.clause not in claimed:

@@ -1,13 +1,15 @@
 """``kvspec vectors``: list the stored vectors, copy them somewhere, or run them."""
 
 import shutil
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from kvspec.conformance.render import render_counterexample
+from kvspec.conformance.render.table import quoted
 from kvspec.conformance.trace import TraceError
 from kvspec.conformance.vector_programs import FOLDER
 from kvspec.conformance.vector_running import BadVectors, Vector, VectorResult, chosen, load_vectors, run_vectors
@@ -39,7 +41,8 @@ def vectors_command(
 def _list(vectors: list[Vector], console: Console) -> ExitCode:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("vector", "context", "operations", "clauses", "kills"):
-        table.add_column(column, overflow="fold", justify="right" if column in ("operations", "kills") else "left")
+        justify: JustifyMethod = "right" if column in ("operations", "kills") else "left"
+        table.add_column(column, overflow="fold", justify=justify, no_wrap=column == "vector")
     for vector in vectors:
         row = (vector.context.name, str(vector.operations), " ".join(vector.clauses), str(len(vector.kills)))
         table.add_row(vector.slug, *row)
@@ -60,17 +63,23 @@ def _run(implementation: Implementation, vectors: list[Vector], console: Console
     results = list(run_vectors(implementation, vectors))
     broken = [result for result in results if result.counterexample]
     untried = [result for result in results if result.untried]
+    unmade = [result for result in results if result.unmade]
     for result in _one_a_clause(broken):
         assert result.counterexample is not None
+        again = f"kvspec vectors {quoted(implementation.target or 'IMPL')} --slug {result.vector.slug}"
         console.print(f"vector {result.vector.slug}", style="bold red", markup=False)
-        console.print(render_counterexample(result.counterexample, implementation, None))
+        console.print(render_counterexample(result.counterexample, implementation, again=again))
+    for slugs in textwrap.wrap(" ".join(result.vector.slug for result in broken), 100, break_on_hyphens=False):
+        console.print(f"fails    {slugs}", style="red", markup=False)
+    for result in unmade[:1]:
+        console.print(f"{len(unmade)} cannot be run, the first because {result.unmade}", style="red", markup=False)
     for reason in sorted({result.untried for result in untried}):
         count = sum(result.untried == reason for result in untried)
         console.print(f"{count} not counted: {reason}", style="dim", markup=False)
-    passed = len(results) - len(broken) - len(untried)
+    passed = len(results) - len(broken) - len(untried) - len(unmade)
     console.print(f"{implementation.name}: {passed} of {len(results)} vectors pass, {len(broken)} fail", markup=False)
-    if broken:
-        return ExitCode.VIOLATES
+    if broken or unmade:
+        return ExitCode.VIOLATES if broken else ExitCode.USAGE
     return ExitCode.CONFORMS if passed else ExitCode.PROVES_NOTHING
 
 

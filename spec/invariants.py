@@ -89,11 +89,10 @@ def index_chain(state: State, shown: Snapshot) -> str | None:
         prefix = state.ledger.identity[block]
         if prefix == EMPTY:
             return f"an index entry names block {block}, which holds no computed block of tokens"
-        expected = state.key_of(prefix)
-        if expected is not None and expected != key:
-            return (
-                f"an index entry names block {block}, whose prefix {list(state.prefixes.spell(prefix))} has another key"
-            )
+        wanted = state.key_of(prefix)
+        if wanted is not None and wanted != key:
+            spelt = list(state.prefixes.spell(prefix))
+            return f"the key {key} names block {block}, but the key of its prefix {spelt} is {wanted}"
     return None
 
 

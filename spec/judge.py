@@ -145,10 +145,10 @@ def _failed(state: State, operation: op.Operation, outcome: op.Failed, shown: Sn
         unchanged(state, shown, "ATOMIC")
     elif outcome.promised:
         # YES-MEANS-YES: an affirmative answer is followed by success
-        breach(state, "YES-MEANS-YES", f"the manager agreed, then raised {outcome.error}")
+        breach(state, "YES-MEANS-YES", f"the manager agreed, then {outcome.words}")
     else:
         # TOTAL: a legal operation gets an answer, not an exception
-        breach(state, "TOTAL", f"the manager raised {outcome.error}")
+        breach(state, "TOTAL", f"the manager {outcome.words}")
 
 
 def _refused(state: State, operation: op.Operation, outcome: op.Refused, shown: Snapshot | None) -> None:
@@ -163,8 +163,17 @@ def _refused(state: State, operation: op.Operation, outcome: op.Refused, shown: 
     needed, free = _needed(state, operation), len(state.freed) - state.declaration.withheld
     # NO-MEANS-NO: a request is refused only if it truly does not fit
     if needed <= free and not (isinstance(operation, op.Admit) and _never_fits(state, operation)):
-        breach(state, "NO-MEANS-NO", f"it was refused, but needs {needed} free blocks and there are {free}")
+        breach(state, "NO-MEANS-NO", _why_it_fits(state, operation, needed, free))
     _check_reason(state, operation, outcome)
+
+
+def _why_it_fits(state: State, operation: op.Admit | op.Reserve, needed: int, free: int) -> str:
+    shared = blocks_for(state, len(operation.tokens)) - needed if isinstance(operation, op.Admit) else 0
+    credited = state.declaration.credits_shared and state.declaration.covers is not Covers.RESERVED and shared > 0
+    plain = f"it was refused, but needs {needed} free blocks and there are {free}"
+    return plain + (
+        f"; {shared} more are hits in use, which need no room (declared: credits_shared)" if credited else ""
+    )
 
 
 def _check_reason(state: State, operation: op.Admit | op.Reserve, outcome: op.Refused) -> None:

@@ -178,6 +178,12 @@ class Failed:
     promised: bool = False
     clear: bool = False
 
+    @property
+    def words(self) -> str:
+        """``failed: …`` with the error, or ``gave no answer: …`` for an error that begins with ``nothing: ``."""
+        silent = self.error.startswith("nothing: ")
+        return f"gave no answer: {self.error.removeprefix('nothing: ')}" if silent else f"failed: {self.error}"
+
 
 @dataclass(frozen=True, slots=True)
 class Nonsense:

@@ -86,6 +86,9 @@ def misbehave(way):
     elif way == "endless line":
         while True:
             sys.stdout.write("x" * (1 << 20))
+    elif way == "panics":
+        print("panicked at manager.rs:7:", "no room", *(f"{n}: frame" for n in range(90)), sep="\n", file=sys.stderr)
+        sys.exit(101)
     elif way == "closes":
         os.close(1)
         time.sleep(1000)
@@ -106,7 +109,8 @@ def main(way="", folder=""):
             answer = {"outcome": "stopped"}
         elif verb == "start":
             try:
-                pool, answer = Pool(request["world"]), {"outcome": "started"}
+                pool = pool if pool and way == "keeps" else Pool(request["world"])
+                answer = {"outcome": "started"}
             except ValueError as error:
                 answer = {"outcome": "failed", "error": str(error), "clear": True}
         else:

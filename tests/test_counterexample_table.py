@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -180,6 +181,18 @@ def test_commands_can_be_copied_even_where_they_wrap(freed: Story, folder: str) 
         ["bash", "-c", f"kvspec() {{ printf '%s|' \"$@\"; }}; {replay}"], capture_output=True, text=True
     )
     assert asked.stdout == f"replay|{folder}trace.ndjson|tests/sample_managers.py:FreesShared|"
+
+
+@pytest.mark.parametrize(
+    "target", ["cmd:./manager --fault=tail", "cmd:run \"a file\" --cost '$5'", "cmd:" + "word " * 40]
+)
+def test_a_target_of_several_words_is_one_word_of_the_command(freed: Story, target: str) -> None:
+    text = plain_story(replace(freed, header=replace(freed.header, target=target)), "trace.ndjson", 80)
+    replay = text[text.index("replay ") + 7 : text.index("accept ")]
+    asked = subprocess.run(
+        ["bash", "-c", f"kvspec() {{ printf '%s|' \"$@\"; }}; {replay}"], capture_output=True, text=True
+    )
+    assert asked.stdout == f"replay|trace.ndjson|{target}|"
 
 
 def test_the_trace_that_the_commands_name_is_written(tmp_path: Path) -> None:

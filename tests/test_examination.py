@@ -14,6 +14,7 @@ from kvspec.impl.adapter import Implementation
 from kvspec.impl.loader import load
 from kvspec.impl.model_adapter import MODEL, ModelAdapter
 from kvspec.spec import operations as op
+from kvspec.spec.state import Snapshot
 
 
 def examined(implementation: Implementation, *pairs: tuple[str, str], **options: Any) -> Examination:
@@ -41,6 +42,19 @@ def test_a_right_manager_conforms() -> None:
     assert report.exit_code() is ExitCode.CONFORMS
     assert standings(examination)["pool"] is standings(examination)["prefix"] is Standing.CONFORMS
     assert report.counts["steps"]["hits"] > 100
+
+
+def test_what_a_manager_does_not_show_is_said() -> None:
+    class Closed(ModelAdapter):
+        def snapshot(self) -> Snapshot:
+            return replace(super().snapshot(), index=None)
+
+    closed = replace(MODEL, create=Closed, chain_hash=None)
+    report = examined(closed, ("prefix", "CONTENT")).report()
+    unseen = "INDEX-BOUNDED INDEX-MATCH INDEX-TOKENS INDEX-CHAIN"
+    assert report.notes == [f"not seen from outside, judged by answers alone: {unseen}"]
+    assert report.untried["hash"] == "the adapter shows no chain hash"
+    assert examined(MODEL, ("prefix", "CONTENT")).report().notes == []
 
 
 def test_a_wrong_manager_violates_with_its_clause_and_leaves_a_trace(tmp_path: Path) -> None:

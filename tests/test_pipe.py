@@ -168,6 +168,10 @@ MISBEHAVIOUR = {
     "dies": op.Failed("nothing: the program ended; it exited with code 3; its last words: out of luck"),
     "killed": op.Failed("nothing: the program ended; it was killed by SIGSEGV"),
     "hangs": op.Failed("nothing: no answer within 0.4 s; its last words: thinking"),
+    "panics": op.Failed(
+        "nothing: the program ended; it exited with code 101; its last words: panicked at manager.rs:7: | no room | "
+        "0: frame | 1: frame | … | 86: frame | 87: frame | 88: frame | 89: frame"
+    ),
     "closes": op.Failed("nothing: the program ended; it closed its standard output and runs on"),
     "noise": op.Nonsense(
         "standard output is for answers, one JSON object a line; there was 'Loading weights ...'",
@@ -180,7 +184,7 @@ MISBEHAVIOUR = {
     "extra field": op.Nonsense(
         'unknown answer \'{"outcome":"released","mood":"fine"}\': unknown field \'mood\'',
     ),
-    "partial": op.Nonsense('the last line is cut off: b\'{"outcome":"rel\'; it exited with code 0'),
+    "partial": op.Nonsense('the last line is cut off: \'{"outcome":"rel\'; it exited with code 0'),
     "endless line": op.Nonsense("more than 16 MiB of output without the end of a line"),
 }
 
@@ -204,7 +208,7 @@ def test_a_line_that_nobody_asked_for_is_nonsense():
     outcomes = perform(adapter, STEPS[:7])
     time.sleep(0.1)
     assert outcomes[6] == op.Released()
-    unasked = op.Nonsense('there was output that nobody asked for: b\'{"outcome": "released"}\\n\'')
+    unasked = op.Nonsense('there was output that nobody asked for: \'{"outcome": "released"}\\n\'')
     assert adapter._perform(STEPS[7]) == unasked
 
 
@@ -229,7 +233,7 @@ def test_a_crash_is_a_violation_and_a_hang_is_one():
     for way in ("dies", "hangs"):
         found = run_campaign(load(way, seconds=0.4 if way == "hangs" else 20), CONTEXTS["steps"], 0, 6).found
         assert "TOTAL" in found
-        assert found["TOTAL"].violation.because.startswith("the manager raised nothing: ")
+        assert found["TOTAL"].violation.because.startswith("the manager gave no answer: ")
 
 
 def test_nothing_is_left_running_when_the_implementation_goes(tmp_path):
@@ -267,10 +271,10 @@ NOT_LOADED = {
     "spec/PORTING.md has the protocol",
     "cmd:echo hi there": "cmd:echo hi there: the program does not answer hello: standard output is for answers, one JSON "
     "object a line; there was 'hi there'; spec/PORTING.md has the protocol",
-    "cmd:printf half": "cmd:printf half: the program does not answer hello: the last line is cut off: b'half'; "
+    "cmd:printf half": "cmd:printf half: the program does not answer hello: the last line is cut off: 'half'; "
     "it exited with code 0; spec/PORTING.md has the protocol",
-    "cmd:sleep 1000": "cmd:sleep 1000: the program does not answer hello: no answer within 0.3 s; "
-    "spec/PORTING.md has the protocol",
+    "cmd:sleep 1000": "cmd:sleep 1000: the program does not answer hello: no answer within 0.3 s; is standard output "
+    "flushed after the answer?; spec/PORTING.md has the protocol",
     "cmd:cat": 'cmd:cat: the program does not answer hello: unknown answer \'{"op":"hello","protocol":1}\': an object '
     "with the field 'outcome' was expected, not {'op': 'hello', 'protocol': 1}; spec/PORTING.md has the protocol",
 }
@@ -296,6 +300,11 @@ HELLO = {"outcome": "hello", "protocol": 1, "version": "1", "language": "sh", "d
         (HELLO | {"protocol": 2}, "the program speaks protocol 2; this kvspec speaks 1"),
         ({"outcome": "failed", "error": "no licence"}, "the program answers hello with no licence; "),
         ({"outcome": "started"}, "the program answers hello with Started(); "),
+        (HELLO | {"hash": True}, 'hello says "hash":true, but the program ended; it exited with code 0; '),
+        (
+            HELLO | {"declaration": {"name": "x", "nano_vllm_order": True}},
+            'the program declares nano_vllm_order, which needs "hash":true in hello',
+        ),
     ],
 )
 def test_an_introduction_that_is_none_is_one_message(answer, message):
@@ -413,6 +422,8 @@ def test_smoke_of_a_pool_says_what_comes_next():
         "1  hello: who are you, and what do you declare?",
         "2  a prompt is admitted, computed, and released",
         "3  the same prompt comes again: its first block can be found",
+        "4  a token is sampled, and computed in the next step",
+        "5  a fresh, smaller pool: a prompt that needs all of it waits until A is gone",
     ]
     assert lines[-1] == "next    nothing was found again: write the prefix cache, then declare the profile prefix"
 
@@ -424,6 +435,50 @@ def test_smoke_of_nothing_is_three_lines():
         'asked   {"op":"hello","protocol":1}',
         "got     the program ended; it exited with code 1",
         'next    answer with {"outcome":"hello","protocol":1,…} first; everything else can wait (spec/PORTING.md)',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "got"),
+    [
+        (HELLO | {"protocol": 2}, "got     the program speaks protocol 2; this kvspec speaks 1"),
+        (
+            HELLO | {"declaration": {"name": "x", "profiles": ["poll"]}},
+            "got     unknown answer ",
+        ),
+        ({"outcome": "started"}, 'got     {"outcome": "started"}'),
+    ],
+)
+def test_smoke_of_a_wrong_introduction_says_what_is_wrong(answer, got):
+    code, lines = smoke(answering(answer))
+    assert (code, len(lines)) == (1, 3)
+    assert lines[1].startswith(got)
+    assert lines[2].endswith("(spec/PORTING.md)")
+
+
+def test_smoke_of_a_start_that_keeps_the_last_manager():
+    code, lines = smoke(target("keeps"))
+    assert code == 1
+    assert lines[-3].startswith('asked   {"op":"admit","sequence":"B"')
+    assert lines[-2].startswith("got     ")
+    assert any(line.startswith("5  ") for line in lines)
+
+
+def test_smoke_of_a_snapshot_of_another_size(tmp_path):
+    program = tmp_path / "program.py"
+    snapshot = {"outcome": "snapshot", "references": [1, 1, 0]}
+    hello = HELLO | {"snapshot": True}
+    admitted = {"outcome": "admitted", "cached": 0, "reserved": 3, "table": [0, 1]}
+    answers = {"hello": hello, "start": {"outcome": "started"}, "admit": admitted, "snapshot": snapshot}
+    text = (
+        f"import json, sys\nfor line in sys.stdin: print(json.dumps({answers!r}[json.loads(line)['op']]), flush=True)\n"
+    )
+    program.write_text(text)
+    code, lines = smoke(f"cmd:{sys.executable} {program}")
+    assert code == 1
+    assert lines[-2:] == [
+        "got     references does not have an entry for each of 4 blocks: it has 3 entries",
+        "next    give a snapshot its form (spec/PORTING.md)",
     ]
 
 

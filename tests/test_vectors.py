@@ -4,6 +4,7 @@ import io
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -184,10 +185,30 @@ def test_the_list():
 
 def test_a_known_bad_manager_fails_with_a_counterexample():
     planted = KNOWN_BAD["own-tokens-compared"]
-    code, text = command(planted.implementation())
+    implementation = planted.implementation()
+    code, text = command(implementation)
     assert code == 1
     assert "vector hash-alone-believed" in text, "the shortest one is shown"
     assert planted.clause in text
+    failing = [line.split()[1:] for line in text.splitlines() if line.startswith("fails ")]
+    assert {slug for line in failing for slug in line} > {"hash-alone-believed"}
+    assert f"kvspec vectors {implementation.target} --slug hash-alone-believed" in text
+    assert "kvspec accept" not in text, "a vector is no trace of this manager"
+
+
+def test_a_world_that_gets_no_manager_is_no_pass():
+    def none(world: World) -> object:
+        raise ValueError("no licence")
+
+    code, text = command(replace(MODEL, create=none), ["negative-hit", "namespace-not-in-key"])
+    assert (code, text.splitlines()) == (
+        2,
+        [
+            "1 cannot be run, the first because model makes no manager of 1 blocks of 2: ValueError: no licence",
+            "1 not counted: namespace is not declared",
+            "model: 0 of 2 vectors pass, 0 fail",
+        ],
+    )
 
 
 def test_a_single_vector():

@@ -53,6 +53,7 @@ def but(**fields: Any) -> Callable[[ModelAdapter], Snapshot]:
 
 JUNK = {
     "too few counts": but(references=(1,)),
+    "too many counts": but(references=(1, 1, 0, 0)),
     "no blocks": but(free=(None, "a")),
     "lists": but(free=([1], [2])),
     "a number": but(free=5),
@@ -74,7 +75,7 @@ def test_a_junk_snapshot_is_a_finding(show: Callable[[ModelAdapter], Any]) -> No
 
 @pytest.mark.parametrize("show", JUNK.values(), ids=JUNK)
 def test_junk_of_a_fresh_manager_is_a_clear_error(show: Callable[[ModelAdapter], Any]) -> None:
-    with pytest.raises(CannotCreate, match="the state of a fresh manager cannot be read"):
+    with pytest.raises(CannotCreate, match="the state of a fresh manager of 3 blocks of 2 cannot be read: "):
         Lockstep(changed(snapshot=show), WORLD)
 
 
@@ -86,6 +87,32 @@ def test_a_snapshot_that_hangs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_limit, "DEFAULT_SECONDS", 0.05)
     found = verdict(changed(snapshot=later(hang)), ADMIT)
     assert found == ("ANSWER", "its state cannot be read: snapshot() does not return")
+
+
+def test_a_chain_hash_that_raises_is_a_finding() -> None:
+    def broken(tokens: tuple[int, ...], prefix: int | None) -> int:
+        raise RuntimeError("out of order")
+
+    found = verdict(replace(MODEL, chain_hash=broken), op.Admit("A", (0, 1), 99), op.Commit(("A",)))
+    assert found
+    assert found[0] == "INDEX-CHAIN"
+    assert found[1].endswith("the key of its prefix [0, 1] is not known, because RuntimeError: out of order")
+
+
+def test_a_refused_prompt_that_never_fits_is_told_with_its_size() -> None:
+    def admit(self: ModelAdapter, *asked: Any) -> op.Outcome:
+        outcome = ModelAdapter.admit(self, *asked)
+        return op.Refused(op.Reason.NO_SPACE) if isinstance(outcome, op.Refused) else outcome
+
+    found = check_robust(changed(admit=admit))["OVERSIZED"]
+    assert found
+    assert found.because.startswith("a prompt of 7 tokens in 3 blocks of 2: ")
+
+
+def test_a_manager_of_nothing_that_shows_something_was_made() -> None:
+    found = check_robust(changed(__init__=lambda self, world: ModelAdapter.__init__(self, WORLD)))["BAD-POOL"]
+    assert found
+    assert "a manager was made" in found.because
 
 
 class Unreadable(BaseException):

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from kvspec.conformance.explorer.blocks import BlockNames
 from kvspec.conformance.explorer.canonical import Numbering, canonical
 from kvspec.conformance.explorer.world import Alphabet, Possible
+from kvspec.conformance.lockstep import answered_key
 from kvspec.impl.adapter import Implementation
 from kvspec.spec import operations as op
 from kvspec.spec.invariants import STATE_INVARIANTS
@@ -198,12 +199,13 @@ def _key_function(
     if chain_hash is None or world.weak_hash:
         return None
     actual, known = alphabet.renamings[renaming].tokens, dict[int, int]()
+    key_after = answered_key(chain_hash)
 
     def key_of(prefix: int) -> int:
         if prefix not in known:
             before, tokens = prefixes.tail(prefix, world.block_size)
             parent = key_of(before) if prefixes.parents[before] != EMPTY else None
-            known[prefix] = chain_hash(tuple([actual[token] for token in tokens]), parent)  # type: ignore[call-overload]
+            known[prefix] = key_after(tuple([actual[token] for token in tokens]), parent)  # type: ignore[call-overload]
         return known[prefix]
 
     return key_of

@@ -31,16 +31,17 @@ def render_counterexample(
     implementation: Implementation,
     trace_path: Path | None = None,
     seed: int = 0,
+    again: str = "",
 ) -> RenderableType:
     """The table of a counterexample, run once more: a trace that lies at `trace_path` may be another manager's.
 
-    Its trace is written to `trace_path` unless one is there.
+    Its trace is written to `trace_path` unless one is there.  `again`: a command that shows it without a trace.
     """
     trace = str(trace_path) if trace_path else "TRACE"
     try:
         if trace_path and not trace_path.exists():
             write_trace(trace_path, implementation, found, seed)
-        return render_story(story_of(found, implementation, seed), trace)
+        return render_story(story_of(found, implementation, seed), trace, again)
     except (NotRepeatable, CannotCreate) as error:
         violation = found.violation
         return Text(f"VIOLATES  {violation.clause}  {violation.because}\n  {error}")

@@ -4,6 +4,8 @@ It is read in terminals of 80 columns, in logs without colour and in job summari
 """
 
 import io
+import re
+import shlex
 import textwrap
 from dataclasses import dataclass
 
@@ -22,6 +24,9 @@ from kvspec.spec.state import Snapshot, State
 
 COLUMNS = ("operation", "returned", "free", "references", "index")
 MOST_ENTRIES = 6  # index entries in one cell
+QUOTED_LETTERS, ESCAPED = r'(["\\$`])', r"\\\1"  # between double quotes a shell reads these in its own way
+INSIDE = "\0"  # stands for a blank at which a line must not end
+QUOTED_WORD = re.compile(r'"(?:\\.|[^"\\])*"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,12 @@ def facts(story: Story) -> list[tuple[str, list[str]]]:
 
 def replay_line(story: Story, trace: str) -> str:
     """The command that shows the counterexample again."""
-    return f"kvspec replay {trace} {story.header.target or 'IMPL'}"
+    return f"kvspec replay {trace} {quoted(story.header.target or 'IMPL')}"
+
+
+def quoted(target: str) -> str:
+    """A target as one word of a shell: in quotes where it needs them, as a command with arguments does."""
+    return target if shlex.quote(target) == target else f'"{re.sub(QUOTED_LETTERS, ESCAPED, target)}"'
 
 
 def accept_line(trace: str) -> str:
@@ -114,19 +124,18 @@ def accept_line(trace: str) -> str:
 # Rendering --------------------------------------------------------------------------------------------------------
 
 
-def render_story(story: Story, trace: str = "TRACE") -> RenderableType:
-    """The whole counterexample as a rich renderable; `trace` is the file that the commands name."""
+def render_story(story: Story, trace: str = "TRACE", again: str = "") -> RenderableType:
+    """The whole counterexample as a rich renderable; `trace` is the file that the commands name.
+
+    `again`: a command that takes their place.
+    """
     slug, sentence, profile = headline(story)
     title = Text.assemble(("VIOLATES  ", "bold red"), (slug, "bold"), "  ", sentence, "  ", (f"({profile})", "dim"))
     parts: list[RenderableType] = [title, Padding(Text(origin(story), style="dim"), (1, 0, 1, 2))]
     if story.moments:
         parts.append(_table(story))
-    parts += [
-        _labelled(facts(story)),
-        Command("replay", replay_line(story, trace)),
-        Command("accept", accept_line(trace)),
-    ]
-    return Group(*parts)
+    commands = [Command("replay", replay_line(story, trace)), Command("accept", accept_line(trace))]
+    return Group(*parts, _labelled(facts(story)), *([Command("again", again)] if again else commands))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +160,14 @@ def shell_lines(command: str, indent: int, width: int) -> list[str]:
     Where a single word is too long it goes on at the left margin, because blanks would end it.
     """
     room = max(20, width - indent - 2)
-    lines = []
-    for line in textwrap.wrap(command, room, break_long_words=False, break_on_hyphens=False):
+    lines: list[str] = []
+    whole = QUOTED_WORD.sub(lambda word: word[0].replace(" ", INSIDE), command)
+    for line in textwrap.wrap(whole, room, break_long_words=False, break_on_hyphens=False):
         lines.append(" " * indent + line[:room])
         lines += [line[start : start + width - 2] for start in range(room, len(line), width - 2)]
         lines[-1] += " "
     joined = [line.removesuffix(" ") + (" \\" if line.endswith(" ") else "\\") for line in lines]
-    return [*joined[:-1], joined[-1].removesuffix(" \\")]
+    return [line.replace(INSIDE, " ") for line in (*joined[:-1], joined[-1].removesuffix(" \\"))]
 
 
 def _table(story: Story) -> RenderableType:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from kvspec.spec import operations as op
 
 ENOUGH = 1 << 20  # a limit that never bites
+MOST_LETTERS = 72  # of an error
 
 
 def spoken(operation: op.Operation) -> str:
@@ -55,7 +56,12 @@ def _admitted(outcome: op.Admitted) -> str:
 
 
 def _failed(outcome: op.Failed) -> str:
-    return f"{'yes, then ' if outcome.promised else ''}raised {outcome.error}"
+    return f"{'yes, then ' if outcome.promised else ''}{_cut(outcome.words)}"
+
+
+def _cut(text: str) -> str:
+    """As much as a cell of a table holds; the whole text is said under the table."""
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
 
 
 def _committed(outcome: op.Committed) -> str:
@@ -70,7 +76,7 @@ _ANSWERS: dict[type, Callable[..., str]] = {
     op.Released: lambda outcome: "done",
     op.Refused: lambda outcome: f"refused, {outcome.reason.replace('_', ' ')}",
     op.Failed: _failed,
-    op.Nonsense: lambda outcome: outcome.answer,
+    op.Nonsense: lambda outcome: _cut(outcome.answer),
     op.Extended: lambda outcome: "done",
     op.Truncated: lambda outcome: f"table {numbers(outcome.table)}, {outcome.computed} computed",
     op.WasReset: lambda outcome: "yes, empty",

@@ -7,13 +7,13 @@ import signal
 import subprocess
 import time
 import weakref
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 LONGEST_LINE = 1 << 24  # bytes of output without a line feed before the child counts as running wild
-KEPT_BYTES = 4096  # of standard error, the last ones
+KEPT_BYTES = 4096  # of standard error, at its beginning and at its end
+KEPT_LINES = 4  # at the beginning, where some languages say what was wrong, and at the end, where others do
 CHUNK = 1 << 16
 PATIENCE_SECONDS = 0.1  # without output; then it is looked whether the child still lives
 GRACE_SECONDS = 0.5  # to exit after its standard input was closed
@@ -25,6 +25,27 @@ class Trouble:
 
     kind: str
     words: str
+
+
+class Words:
+    """The beginning and the end of what a child says on standard error."""
+
+    def __init__(self) -> None:
+        self._first, self._last = bytearray(), bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        """The child said this."""
+        room = max(0, KEPT_BYTES - len(self._first))
+        self._first += chunk[:room]
+        self._last = (self._last + chunk[room:])[-KEPT_BYTES:]
+
+    def in_one_line(self) -> str:
+        """The first and the last lines, with an ellipsis for those between them."""
+        text = bytes(self._first + self._last).decode(errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if len(lines) > 2 * KEPT_LINES:
+            lines[KEPT_LINES:-KEPT_LINES] = ["…"]
+        return " | ".join(lines)[-2 * KEPT_BYTES :]
 
 
 class Child:
@@ -43,7 +64,8 @@ class Child:
         self._poll.register(self._stdout, select.POLLIN)
         self._poll.register(self._stderr, select.POLLIN)
         self._received = bytearray()
-        self._words: deque[bytes] = deque()
+        self._words = Words()
+        self._ever_answered = False
         self._stderr_open = True
         self._finalizer = weakref.finalize(self, _end, self._process, os.getpid())
         self._owner = os.getpid()
@@ -54,9 +76,8 @@ class Child:
         return self._finalizer.alive and self._owner == os.getpid()
 
     def last_words(self) -> str:
-        """The end of what it wrote on standard error, as one line; empty if it wrote nothing."""
-        text = b"".join(self._words)[-KEPT_BYTES:].decode(errors="replace")
-        return " | ".join(line.strip() for line in text.splitlines()[-5:] if line.strip())
+        """What it wrote on standard error since it was asked last, as one line; empty if it wrote nothing."""
+        return self._words.in_one_line()
 
     def unasked(self) -> bytes:
         """Output that is there although every question has been answered."""
@@ -71,6 +92,7 @@ class Child:
         With a trouble the answers that came before it are returned too, and the child is ended.
         """
         answers: list[bytes] = []
+        self._words = Words()
         try:
             trouble = self._exchange(memoryview(b"".join(lines)), len(lines), seconds, answers)
         except BaseException:
@@ -91,7 +113,7 @@ class Child:
             if not ready and self._process.poll() is not None:
                 return self._ended()
             if not ready and left <= PATIENCE_SECONDS:
-                return Trouble("hung", f"no answer within {seconds:g} s{self._quoted_words()}")
+                return Trouble("hung", f"no answer within {seconds:g} s{self._flush_hint()}{self._quoted_words()}")
             for descriptor, _ in ready:
                 if descriptor == self._stdin:
                     unsent = self._send(unsent)
@@ -126,6 +148,7 @@ class Child:
         *complete, rest = bytes(self._received).split(b"\n", wanted - len(answers))
         answers += complete
         self._received = bytearray(rest)
+        self._ever_answered = True
         return True
 
     def _listen(self) -> None:
@@ -133,9 +156,7 @@ class Child:
         if not chunk:
             self._poll.unregister(self._stderr)
             self._stderr_open = False
-        self._words.append(chunk)
-        while len(self._words) > 8 and sum(map(len, self._words)) > 2 * KEPT_BYTES:
-            self._words.popleft()
+        self._words.add(chunk)
 
     def _ended(self) -> Trouble:
         """Standard output was closed, or the child is gone and its own children keep it open: how did it end?"""
@@ -143,11 +164,14 @@ class Child:
             self._process.wait(GRACE_SECONDS)
         if self._stderr_open:
             with suppress(OSError):
-                self._words.append(os.read(self._stderr, CHUNK))
+                self._words.add(os.read(self._stderr, CHUNK))
         how = _status(self._process.returncode) + self._quoted_words()
         if self._received:
-            return Trouble("cut off", f"the last line is cut off: {bytes(self._received)[:120]!r}; {how}")
+            return Trouble("cut off", f"the last line is cut off: {_text(self._received)}; {how}")
         return Trouble("died", how)
+
+    def _flush_hint(self) -> str:
+        return "" if self._ever_answered else "; is standard output flushed after the answer?"
 
     def _quoted_words(self) -> str:
         words = self.last_words()
@@ -161,6 +185,10 @@ class Child:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(grace)
             self._finalizer()
+
+
+def _text(output: bytes | bytearray) -> str:
+    return repr(bytes(output[:120]).decode(errors="replace"))
 
 
 def _run(command: Sequence[str]) -> "subprocess.Popen[bytes]":

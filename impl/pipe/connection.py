@@ -49,7 +49,7 @@ class Connection:
             child, seconds = self._start(), max(self.start_seconds, self.seconds)
         elif unasked := child.unasked():
             self.stop(0)
-            return [], Nonsense(f"there was output that nobody asked for: {unasked[:120]!r}")
+            return [], Nonsense(f"there was output that nobody asked for: {unasked[:120].decode(errors='replace')!r}")
         self.asked += len(lines)
         answers, trouble = child.ask(lines, seconds)
         return answers, self._meaning(trouble) if trouble else None

@@ -28,6 +28,8 @@ def load_pipe(target: str, seconds: float = ANSWER_SECONDS, start_seconds: float
     """
     connection = Connection(command_of(target), seconds, start_seconds)
     introduction = introduce(connection, target)
+    chain_hash = _chain_hash(connection) if introduction.hash else None
+    _try(chain_hash, target)
     declaration = introduction.declaration
     return Implementation(
         declaration.name,
@@ -36,7 +38,7 @@ def load_pipe(target: str, seconds: float = ANSWER_SECONDS, start_seconds: float
         target,
         connection.command[0],
         f"pipe protocol {introduction.protocol}, {introduction.language}, version {introduction.version}",
-        _chain_hash(connection) if introduction.hash else None,
+        chain_hash,
     )
 
 
@@ -64,10 +66,28 @@ def introduce(connection: Connection, target: str) -> Introduction:
     if not isinstance(answer, Introduction):
         connection.stop(0)
         raise LoadError(f"{target}: the program answers hello with {failure(answer) or answer}; {GUIDE}")
-    if answer.protocol != PROTOCOL:
+    if problem := problem_of(answer):
         connection.stop(0)
-        raise LoadError(f"{target}: the program speaks protocol {answer.protocol}; this kvspec speaks {PROTOCOL}")
+        raise LoadError(f"{target}: {problem}")
     return answer
+
+
+def problem_of(introduction: Introduction) -> str | None:
+    """Why nothing can be checked after this introduction, or None."""
+    if introduction.protocol != PROTOCOL:
+        return f"the program speaks protocol {introduction.protocol}; this kvspec speaks {PROTOCOL}"
+    if introduction.declaration.nano_vllm_order and not introduction.hash:
+        return 'the program declares nano_vllm_order, which needs "hash":true in hello: keys are compared'
+    return None
+
+
+def _try(chain_hash: Callable[[tuple[int, ...], int | None], int] | None, target: str) -> None:
+    """Ask for one hash, so that a program that cannot answer is told so before anything rests on it."""
+    try:
+        if chain_hash:
+            chain_hash((0,), None)
+    except BrokenProgram as error:
+        raise LoadError(f'{target}: hello says "hash":true, but {error}; {GUIDE}') from None
 
 
 def _creator(connection: Connection, observes: bool) -> Callable[[World], Adapter]:
