@@ -163,17 +163,8 @@ def _refused(state: State, operation: op.Operation, outcome: op.Refused, shown: 
     needed, free = _needed(state, operation), len(state.freed) - state.declaration.withheld
     # NO-MEANS-NO: a request is refused only if it truly does not fit
     if needed <= free and not (isinstance(operation, op.Admit) and _never_fits(state, operation)):
-        breach(state, "NO-MEANS-NO", _why_it_fits(state, operation, needed, free))
+        breach(state, "NO-MEANS-NO", f"it was refused, but needs {needed} free blocks and there are {free}")
     _check_reason(state, operation, outcome)
-
-
-def _why_it_fits(state: State, operation: op.Admit | op.Reserve, needed: int, free: int) -> str:
-    shared = blocks_for(state, len(operation.tokens)) - needed if isinstance(operation, op.Admit) else 0
-    credited = state.declaration.credits_shared and state.declaration.covers is not Covers.RESERVED and shared > 0
-    plain = f"it was refused, but needs {needed} free blocks and there are {free}"
-    return plain + (
-        f"; {shared} more are hits in use, which need no room (declared: credits_shared)" if credited else ""
-    )
 
 
 def _check_reason(state: State, operation: op.Admit | op.Reserve, outcome: op.Refused) -> None:

@@ -195,6 +195,15 @@ def test_a_target_of_several_words_is_one_word_of_the_command(freed: Story, targ
     assert asked.stdout == f"replay|trace.ndjson|{target}|"
 
 
+def test_a_refusal_names_the_declaration_that_may_be_wrong() -> None:
+    bad = KNOWN_BAD["shared-blocks-not-credited"]
+    found = found_in(bad)
+    assert found
+    assert found.violation.clause == "NO-MEANS-NO"
+    text = plain_counterexample(found, bad.implementation(), width=200)
+    assert "where that is not so, declare credits_shared false" in text
+
+
 def test_the_trace_that_the_commands_name_is_written(tmp_path: Path) -> None:
     found, bad = _freed_arguments()
     path = trace_path_of(found, tmp_path)

@@ -33,13 +33,22 @@ def weakest(clause: str, context: str) -> str:
 
 def because(story: Story) -> list[str]:
     """The reason in words, then what happened to the block."""
-    lines = [story.violation.because]
+    lines = [story.violation.because, *_credit(story)]
     block = blamed_block(story)
     if block is not None:
         lines += history(story, block)
     if missed_block(story) is not None:
         lines.append(f"before operation {len(story.moments)}, block {block} held the K/V that was missed")
     return lines
+
+
+def _credit(story: Story) -> list[str]:
+    """A refused admission may have wanted room for hits that need none: then the declaration may be what is wrong."""
+    asked = story.moments[-1].request if story.moments else None
+    credited = story.header.declaration.credits_shared and isinstance(asked, op.Admit)
+    if story.clause != "NO-MEANS-NO" or not credited:
+        return []
+    return ["hits on blocks in use are counted as needing no room; where that is not so, declare credits_shared false"]
 
 
 def blamed_block(story: Story) -> int | None:
