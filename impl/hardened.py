@@ -210,9 +210,9 @@ class BlockManager:
 
     def hash_blocks(self, seq: Sequence) -> None:
         """The forward pass has ended: publish the blocks that its scheduled tokens filled, those of drafts left out."""
-        start, computed = seq.num_cached_tokens // self.block_size, seq.num_cached_tokens + seq.num_scheduled_tokens
-        if computed // self.block_size > start:
-            self._publish(seq, start, self._publishable(seq, computed))
+        cached, scheduled, size = seq.num_cached_tokens, seq.num_scheduled_tokens, self.block_size
+        if cached % size + scheduled >= size:
+            self._publish(seq, cached // size, self._publishable(seq, cached + scheduled))
 
     def _publishable(self, seq: Sequence, computed: int) -> int:
         """How many leading blocks are full of computed tokens that are no drafts."""

@@ -20,6 +20,7 @@ from kvspec.impl.loader import load
 from kvspec.impl.recorder import record
 from kvspec.impl.sequence import Sequence
 from tests.benchmarks import bench_managers, bench_pipe, bench_traces
+from tests.benchmarks.engines import ENGINES
 
 ROUNDS, BLOCK = 5, 16
 PORT = Path(__file__).parents[2] / "impl" / "ports" / "javascript" / "main.js"
@@ -35,13 +36,13 @@ def block_size() -> Any:
 
 @pytest.mark.parametrize("pool", [1_000, 10_000])
 @pytest.mark.parametrize("workload", bench_managers.WORKLOADS)
-@pytest.mark.parametrize("manager", bench_managers.MANAGERS)
+@pytest.mark.parametrize("manager", ENGINES)
 def test_manager(benchmark: Any, manager: str, workload: str, pool: int) -> None:
     """One pass over a workload on a fresh pool; the making of the pool is not measured."""
 
     def fresh() -> tuple[tuple[Any, int], dict[str, Any]]:
         gc.collect()
-        return (bench_managers.MANAGERS[manager](pool, BLOCK), BLOCK), {}
+        return (ENGINES[manager](pool, BLOCK), BLOCK), {}
 
     benchmark.group = f"{workload}, {pool:,} blocks"
     assert benchmark.pedantic(bench_managers.WORKLOADS[workload], setup=fresh, rounds=ROUNDS) > 0
