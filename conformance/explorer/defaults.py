@@ -27,9 +27,13 @@ def default_worlds(declaration: Declaration, effort: str = "default") -> list[Sm
 
 
 def fitted(worlds: tuple[SmallWorld, ...], declaration: Declaration) -> list[SmallWorld]:
-    """The worlds with a block size and commits that the declaration allows, without repetitions."""
+    """The worlds with a block size and commits that the declaration allows, without repetitions.
+
+    Where hits within a step are declared, what is reserved matters to what can be hit: with parts such a world has ten times
+    as many states, so it is explored without, unless it is asked for.
+    """
     least, most = declaration.smallest_block_size, declaration.largest_block_size
-    partial = "chunked" in declaration.profiles
+    partial = "chunked" in declaration.profiles and not declaration.same_step_hit
     return list(dict.fromkeys(_fit(world, min(max(world.block_size, least), most), partial) for world in worlds))
 
 

@@ -47,7 +47,8 @@ class LmdeployAdapter:
             return op.Refused()
         self._manager.allocate(known, 0)
         self._trie.allocate(known)
-        self._trie.finalize_match(known)
+        if hasattr(self._trie, "finalize_match"):  # since 0.18: counts hits, for statistics only
+            self._trie.finalize_match(known)
         self._sequences[sequence], self._planned[sequence] = known, planned
         return op.Admitted(cached, planned, self._table(known))
 

@@ -53,7 +53,9 @@ def light(where: str) -> Lmdeploy:
     place = find("lmdeploy", DISTRIBUTIONS, where, REAL)
     imports = LightImports(place.folder, "lmdeploy", REAL, FOREIGN, {})
     if _TRIE not in imports.real:
-        raise LoadError(f"{place.source} (version {place.version}) has no {_TRIE}: kvspec drives lmdeploy 0.18.")
+        raise LoadError(
+            f"{place.source} (version {place.version}) has no {_TRIE}: kvspec drives lmdeploy from 0.16 on."
+        )
     try:
         trie, manager, sequences, messages = map(imports.load, (_TRIE, _MANAGER, _SEQUENCES, _MESSAGES))
         _tick(imports.load)
