@@ -9,3 +9,8 @@ def call_known(function: Callable[..., Any], *arguments: Any, **named: Any) -> A
     """Call with those of the `named` arguments that the function knows."""
     known = inspect.signature(function).parameters
     return function(*arguments, **{name: value for name, value in named.items() if name in known})
+
+
+def takes(function: Callable[..., Any], parameter: str) -> bool:
+    """Has the function a parameter of that name?"""
+    return parameter in inspect.signature(function).parameters

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from kvspec.impl.adapter import Implementation
+from kvspec.impl.engines.calls import takes
 from kvspec.impl.engines.vllm.adapter import VllmAdapter
 from kvspec.impl.engines.vllm.keys import Keys
 from kvspec.impl.engines.vllm.loading import Vllm, full, light
@@ -40,6 +41,6 @@ def vllm(where: str) -> Implementation:
 
 def declaration_of(loaded: Vllm) -> Declaration:
     """What is declared of this release: later ones reuse blocks without a hash first, which is no order of release."""
-    if hasattr(loaded.blocks.FreeKVCacheBlockQueue, "prepend_n"):
+    if "prepend_n" in loaded.pool.free_blocks.__code__.co_names and not takes(loaded.pool.free_blocks, "prepend"):
         return replace(DECLARATION, profiles=DECLARATION.profiles - {"order"})
     return DECLARATION

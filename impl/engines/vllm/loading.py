@@ -79,6 +79,11 @@ class Vllm:
         return self.load(MANAGER).KVCacheManager  # type: ignore[no-any-return]
 
     @cached_property
+    def pool(self) -> Any:
+        """``BlockPool``."""
+        return self.load("vllm.v1.core.block_pool").BlockPool
+
+    @cached_property
     def blocks(self) -> ModuleType:
         """Hashes and the free queue."""
         return self.load("vllm.v1.core.kv_cache_utils")
