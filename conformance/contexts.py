@@ -26,6 +26,7 @@ class Context:
     namespaces: bool = False
     model: bool = False
     draws: tuple[str, ...] = ()
+    axes: bool = False
 
     def clauses(self) -> tuple[str, ...]:
         """The slugs of the clauses that are decided here, in the order of the registry."""
@@ -45,6 +46,8 @@ class Context:
         """Why nothing can be tried here for this declaration, or None."""
         if self.namespaces and not declaration.namespaces:
             return "the adapter has no namespaces"
+        if self.axes and not declaration.namespace_axes:
+            return "the adapter has no axes of a namespace"
         if self.model and not declaration.nano_vllm_order:
             return "the order of nano-vllm is not declared"
         if self.model and declaration.same_step_hit:
@@ -70,5 +73,6 @@ CONTEXTS: dict[str, Context] = {
         Context("reset", ("reset",), draws=("reset",)),
         Context("probe", ("probe",), draws=("probe",)),
         Context("owners", ("owners",), draws=("retain", "drop")),
+        Context("axes", ("axes",), axes=True),
     )
 }

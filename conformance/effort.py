@@ -26,21 +26,21 @@ EFFORTS: dict[str, Effort] = {
         Effort(
             "smoke",
             {"steps": 400, "chunked": 200, "model": 100, "one": 100, "collision": 100, "namespace": 100}
-            | {"several": 150, "truncate": 150, "reset": 150, "probe": 150, "owners": 150},
+            | {"several": 150, "truncate": 150, "reset": 150, "probe": 150, "owners": 150, "axes": 150},
             5,
             thorough=False,
         ),
         Effort(
             "default",
             {"steps": 6000, "chunked": 4000, "model": 2000, "one": 1500, "collision": 1000, "namespace": 1500}
-            | {"several": 1500, "truncate": 2000, "reset": 1500, "probe": 1500, "owners": 1500},
+            | {"several": 1500, "truncate": 2000, "reset": 1500, "probe": 1500, "owners": 1500, "axes": 1500},
             60,
             contracts=Budget(paths=40, seconds=60.0),
         ),
         Effort(
             "deep",
             {"steps": 120000, "chunked": 80000, "model": 20000, "one": 20000, "collision": 5000, "namespace": 20000}
-            | {"several": 20000, "truncate": 40000, "reset": 20000, "probe": 20000, "owners": 20000},
+            | {"several": 20000, "truncate": 40000, "reset": 20000, "probe": 20000, "owners": 20000, "axes": 20000},
             1000,
             contracts=Budget(NO_PATH_LIMIT, seconds=90.0),
         ),

@@ -60,6 +60,7 @@ MUST_HAPPEN_HERE = {
     "reset": ("resets", "resets refused"),
     "probe": ("probes", "probes kept"),
     "owners": ("retained", "outlived", "dropped"),
+    "axes": ("hits in a namespace",),
 }
 
 

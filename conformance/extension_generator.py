@@ -6,6 +6,7 @@ from typing import Protocol
 from kvspec.conformance.contexts import Context
 from kvspec.spec import operations as op
 from kvspec.spec.judge import illegal
+from kvspec.spec.namespaces import spell
 from kvspec.spec.state import Owner, State
 
 
@@ -98,6 +99,25 @@ class Extensions:
         """Owners let go some time after the sequence is gone."""
         kept = [owner.name for owner in self.state.owners]
         return op.Drop(self.random.choice(kept)) if kept else None
+
+
+def axes_to_confuse(random: Random, axes: frozenset[str]) -> tuple[str, ...]:
+    """Three namespaces that a key which is not careful takes for one another: the same value on different axes, several
+    axes whose values read the same one after the other, axes that differ in one of them only."""
+    one, *others = random.sample(sorted(axes), len(axes))
+    other = others[0] if others else one
+    likely = {
+        spell({one: "a"}),
+        spell({other: "a"}),
+        spell({one: "a", other: "aa"}),
+        spell({one: "aa", other: "a"}),
+        spell({one: "a", other: "a"}),
+        spell(dict.fromkeys(axes, "a")),
+        spell({one: "aaa"}),
+        spell({one: f"a,{other}=a"}),
+        "",
+    }
+    return tuple(random.sample(sorted(likely), 3))
 
 
 OWNERS = ("K", "L")

@@ -7,7 +7,7 @@ repeated byte for byte, cut, extended or changed in one place; pools that are on
 from random import Random
 
 from kvspec.conformance.contexts import Context
-from kvspec.conformance.extension_generator import Extensions
+from kvspec.conformance.extension_generator import Extensions, axes_to_confuse
 from kvspec.spec import operations as op
 from kvspec.spec.judge import illegal
 from kvspec.spec.state import SequenceState, State
@@ -25,6 +25,9 @@ class Generator:
         self.prompts: list[tuple[int, ...]] = []
         self.waiting: dict[str, tuple[int, ...]] = {}  # preempted sequences, to be admitted again with all their tokens
         self.decoding = False
+        self.namespaces: tuple[str, ...] = ("", "x") if context.namespaces else ()
+        if context.axes:
+            self.namespaces = axes_to_confuse(random, state.declaration.namespace_axes)
         self.free = context.free
         self.extensions = Extensions(random, context, state, self) if context.draws else None
         if context.draws and "chunked" in state.declaration.profiles:
@@ -125,7 +128,7 @@ class Generator:
             return None
         name = self.random.choice(absent)
         tokens = self.waiting.pop(name, None) or self._prompt()
-        namespace = self.random.choice(("", "x")) if self.context.namespaces else ""
+        namespace = self.random.choice(self.namespaces) if self.namespaces else ""
         return op.Admit(name, tokens, limit, namespace)
 
     def _prompt(self) -> tuple[int, ...]:

@@ -191,6 +191,8 @@ class Lockstep:
         if isinstance(outcome, op.Admitted):
             hits = outcome.table[: outcome.cached // size] if outcome.cached > 0 else ()
             counts["hits"] += len(hits)
+            if hits and isinstance(operation, op.Admit) and operation.namespace:
+                counts["hits in a namespace"] += 1
             counts["free_hits"] += sum(not ledger.used[block] for block in hits)
             counts["recycles"] += sum(ledger.hash[block] != EMPTY for block in outcome.table[len(hits) :])
         elif isinstance(outcome, op.Reserved) and isinstance(operation, op.Reserve):

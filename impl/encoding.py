@@ -263,7 +263,8 @@ DECLARATION = Shape(
         "largest_block_size": INTEGER,
         "publish_at_truncate": TRUTH,
         "merges": TRUTH,
+        "namespace_axes": members(TEXT),
         "nano_vllm_order": TRUTH,
     },
-    later=frozenset({"publish_at_truncate"}),
+    later=frozenset({"publish_at_truncate", "namespace_axes"}),
 )

@@ -25,9 +25,9 @@ class Node:
 
     __slots__ = ("blocks", "children", "hash", "parent", "tokens")
 
-    def __init__(self, parent: "Node | None", tokens: tuple[int, ...]) -> None:
+    def __init__(self, parent: "Node | None", tokens: tuple[Any, ...]) -> None:
         self.parent, self.tokens = parent, tokens
-        self.children: dict[tuple[int, ...], Node] = {}
+        self.children: dict[tuple[Any, ...], Node] = {}
         self.blocks: list[int] = []
         self.hash: int | None = None
 
@@ -128,7 +128,7 @@ class BlockManager:
 
     def _search(self, seq: Sequence) -> tuple[list[int], int]:
         """The blocks of the longest cached prefix, and how many of them are in use."""
-        hits, shared, node, blocks = [], 0, self._root, self.blocks
+        hits, shared, node, blocks = [], 0, self._space(seq), self.blocks
         for i in range(seq.num_blocks - 1):
             found = node.children.get(tuple(seq.block(i)))
             if found is None or not found.blocks:
@@ -140,6 +140,22 @@ class BlockManager:
             shared += blocks[hit].ref_count > 0
             hits.append(hit)
         return hits, shared
+
+    @staticmethod
+    def _identity(seq: Sequence) -> str:
+        """What besides its tokens a prefix of `seq` depends on: adapter, media, salt; empty if nothing."""
+        return getattr(seq, "namespace", "")
+
+    def _space(self, seq: Sequence) -> Node:
+        """The node before the first block of `seq`: the root, or a node below it that stands for the namespace."""
+        namespace = self._identity(seq)
+        if not namespace:
+            return self._root
+        found = self._root.children.get((namespace,))  # equal to no tokens
+        if found is None:
+            found = Node(self._root, (namespace,))
+            found.hash = xxhash.xxh64_intdigest(namespace.encode())
+        return found
 
     def allocate(self, seq: Sequence, num_cached_blocks: int) -> None:
         """Fill the block table: the first `num_cached_blocks` cached blocks, then new ones; all or nothing."""
@@ -227,8 +243,10 @@ class BlockManager:
         if start >= end:
             return
         self._changes += 1
-        node = self.blocks[seq.block_table[start - 1]].node if start else self._root
+        node = self.blocks[seq.block_table[start - 1]].node if start else self._space(seq)
         assert node is not None, "the block before a computed one has been published"
+        if not start and node.parent is not None:
+            node.parent.children[node.tokens] = node
         for i in range(start, end):
             tokens = tuple(seq.block(i))
             child = node.children.get(tokens)

@@ -6,11 +6,14 @@ from dataclasses import replace
 from kvspec.impl import hardened
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.nano_vllm import implementation_of
+from kvspec.impl.nano_vllm.adapter import Held
 from kvspec.impl.nano_vllm.answers import Answered, ask, block_table, whole_number, yes_or_no
 from kvspec.impl.nano_vllm.late import LateAdapter
 from kvspec.spec import operations as op
+from kvspec.spec.clauses import EXTENSIONS
+from kvspec.spec.namespaces import AXES
 
-BEYOND_THE_SHAPE = frozenset({"reuse", "one", "collision", "robust", "several", "truncate", "reset", "probe", "owners"})
+BEYOND_THE_SHAPE = frozenset({"reuse", "one", "collision", "robust", "namespace", *EXTENSIONS})
 
 
 def hardened_implementation(cls: type = hardened.BlockManager, target: str = "hardened") -> Implementation:
@@ -21,12 +24,27 @@ def hardened_implementation(cls: type = hardened.BlockManager, target: str = "ha
         name="hardened",
         profiles=made.declaration.profiles | BEYOND_THE_SHAPE,
         publish_at_truncate=True,
+        namespaces=True,
+        namespace_axes=frozenset(AXES),
     )
     return replace(made, name="hardened", declaration=declaration)
 
 
 class HardenedAdapter(LateAdapter):
     """Late registration, and the extensions as calls of the manager (see ``hardened.BlockManager``)."""
+
+    _namespace = ""  # of the sequence that asks in
+
+    def admit(self, sequence: str, tokens: tuple[int, ...], limit: int, namespace: str) -> op.Outcome:
+        """As in the shape; the namespace is an attribute of the sequence object."""
+        self._namespace = namespace
+        return super().admit(sequence, tokens, limit, namespace)
+
+    def _asking_in(self, name: str, tokens: tuple[int, ...]) -> Held:
+        held = super()._asking_in(name, tokens)
+        if not held.live:
+            held.sequence.namespace = self._namespace
+        return held
 
     def extend(self, sequence: str, tokens: tuple[int, ...], drafts: bool) -> op.Outcome:
         """Tokens join the sequence object, as drafts or one after the other."""
@@ -67,6 +85,7 @@ class HardenedAdapter(LateAdapter):
         """Asked with a sequence of its own, which never asks in."""
         try:
             sequence = ask("the constructor of the sequence", self._plan.make, list(tokens))
+            sequence.namespace = namespace
             blocks, fits = ask("probe", self.manager.probe, sequence)
             return op.Probed(blocks * self._plan.block_size, fits)
         except Answered as early:

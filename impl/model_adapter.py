@@ -8,6 +8,7 @@ import xxhash
 from kvspec.impl.adapter import Implementation
 from kvspec.spec import model, model_extensions
 from kvspec.spec import operations as op
+from kvspec.spec.namespaces import AXES
 from kvspec.spec.state import Snapshot, World
 
 
@@ -106,7 +107,11 @@ EXTENDED = replace(
     MODEL,
     name="extended",
     declaration=replace(
-        model.DECLARATION, name="extended", profiles=model.DECLARATION.profiles | model_extensions.PROFILES
+        model.DECLARATION,
+        name="extended",
+        profiles=model.DECLARATION.profiles | model_extensions.PROFILES,
+        namespaces=True,
+        namespace_axes=frozenset(AXES),
     ),
     create=ExtendedModelAdapter,
     target="extended",

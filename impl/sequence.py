@@ -9,7 +9,8 @@ class Sequence:
 
     `num_cached_tokens`: tokens whose K/V exists (found by admission, then growing with each step).
     `num_scheduled_tokens`: tokens that the step in flight computes.  `num_draft_tokens`: so many of the last tokens are a
-    guess (speculative decoding), which `truncate` confirms or rejects.  `block_table`: the physical block of each block.
+    guess (speculative decoding), which `truncate` confirms or rejects.  `namespace`: what besides its tokens its K/V depends
+    on (adapter, media, salt), spelled as by ``spec.namespaces``.  `block_table`: the physical block of each block.
     """
 
     block_size: ClassVar[int] = 256
@@ -24,6 +25,7 @@ class Sequence:
         self.num_cached_tokens = 0
         self.num_scheduled_tokens = 0
         self.num_draft_tokens = 0
+        self.namespace = ""
         self.block_table: list[int] = []
 
     def __len__(self) -> int:

@@ -47,6 +47,10 @@ PROFILES: dict[str, Profile] = {
         Profile("reset", "the cache is emptied as a whole, or not at all, and the answer is true"),
         Profile("probe", "a question about an admission changes nothing and is answered truly"),
         Profile("owners", "owners outside keep blocks beyond the life of their sequence"),
+        Profile(
+            "axes",
+            "each axis of a namespace (adapter, media, salt) tells prefixes apart, and where all agree is shared",
+        ),
     )
 }
 
@@ -61,10 +65,11 @@ BORROWED: dict[str, tuple[str, ...]] = {
     "reset": ("pool", "prefix"),
     "probe": ("pool", "prefix"),
     "owners": ("pool", "prefix"),
+    "axes": ("pool", "prefix"),
 }
 
 # What only some engines can do: never asked of an adapter that does not declare it.
-EXTENSIONS: tuple[str, ...] = ("several", "truncate", "reset", "probe", "owners")
+EXTENSIONS: tuple[str, ...] = ("several", "truncate", "reset", "probe", "owners", "axes")
 
 _CLAUSES = (
     Clause("ANSWER", "pool", "operation", "an answer has the right type and lies in range"),
@@ -219,6 +224,15 @@ _CLAUSES = (
         "probe",
         "operation",
         "a probe changes nothing, and the admission that follows at once gets exactly what it said",
+    ),
+    # implies: what is not shared needs room of its own
+    Clause(
+        "AXES-AGREE",
+        "axes",
+        "completeness",
+        "a prefix in use is shared with a sequence of the same namespace, whatever axes that has",
+        survivable=True,
+        implies=("NO-MEANS-NO",),
     ),
 )
 

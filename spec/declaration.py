@@ -42,7 +42,8 @@ class Declaration:
     may exceed the number of table entries.  `stale_index`: index entries may be out of date, because each hit verifies
     what it finds.  `publish_at_truncate`: full blocks of confirmed draft tokens become findable when they are confirmed,
     not with the tokens computed next.  `merges`: a full block may be replaced by a findable one that holds the same
-    prefix, when its last tokens are planned; they may be computed again in place.
+    prefix, when its last tokens are planned; they may be computed again in place.  `namespace_axes`: the axes of
+    ``namespaces`` that the manager tells apart, each by itself; one that has some has `namespaces`, too.
 
     Raises ValueError if a profile is declared that there is not.
     """
@@ -64,6 +65,7 @@ class Declaration:
     largest_block_size: int = 1 << 20
     publish_at_truncate: bool = False
     merges: bool = False
+    namespace_axes: frozenset[str] = frozenset()
     nano_vllm_order: bool = False  # chooses exactly the blocks that nano-vllm would choose: compared with the model
 
     def __post_init__(self) -> None:

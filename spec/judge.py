@@ -193,7 +193,7 @@ def _admit(state: State, operation: op.Admit, outcome: op.Admitted, shown: Snaps
     hits = blocks_for(state, outcome.cached)
     _check_bars(state, operation.sequence, outcome.table[:hits])
     _check_hit(state, operation.sequence, sequence)
-    lost = _lost_hit(state, sequence, hits)
+    lost = _lost_hit(state, sequence, hits, operation.namespace)
     sequence.findable = outcome.cached // state.world.block_size
     state.sequences[operation.sequence] = sequence
     state.released.discard(operation.sequence)
@@ -597,7 +597,7 @@ def _chain(state: State, prefixes: list[int], certain: bool) -> list[set[int]]:
     return chain
 
 
-def _lost_hit(state: State, sequence: SequenceState, hits: int) -> tuple[str, str] | None:
+def _lost_hit(state: State, sequence: SequenceState, hits: int, namespace: str) -> tuple[str, str] | None:
     chain = _chain(state, sequence.prefixes, certain=False)
     if len(chain) <= hits:
         return None
@@ -608,6 +608,9 @@ def _lost_hit(state: State, sequence: SequenceState, hits: int) -> tuple[str, st
     if not any(state.ledger.used[block] for block in chain[hits]):
         # SURVIVES-RELEASE: a released block can be hit until it is recycled
         return "SURVIVES-RELEASE", f"{because}; the missing one is free and was not recycled"
+    if namespace and state.declaration.namespace_axes:
+        # AXES-AGREE: a prefix in use is shared with a sequence of the same namespace, whatever axes that has
+        return "AXES-AGREE", f"{because}, in the same namespace {namespace}"
     # NO-LOST-HIT: the hit is the longest chain that is still intact
     return "NO-LOST-HIT", because
 

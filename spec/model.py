@@ -6,6 +6,7 @@ entry.  Unlike nano-vllm it counts the blocks that a sequence needs, so that blo
 that never fits from a pool that is full.  What it does for the extensions is in ``model_extensions``.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -36,13 +37,14 @@ class ModelBlock:
 
 @dataclass(frozen=True, slots=True)
 class ModelSequence:
-    """Tokens, block table, computed tokens, reserved tokens, how many of the last tokens are drafts."""
+    """Tokens, block table, computed and reserved tokens, how many of the last are drafts, the key before the first block."""
 
     tokens: tuple[int, ...]
     table: tuple[int, ...]
     computed: int
     reserved: int
     drafts: int = 0
+    root: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +105,15 @@ def sorted_if_set(name: str, entries: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(sorted(entries)) if name in ("used", "index") else entries
 
 
-def cached_prefix(model: Model, tokens: tuple[int, ...]) -> tuple[int, ...]:
+def root_key(namespace: str) -> int | None:
+    """What is chained to a first block as its parent's key: nothing without a namespace."""
+    digest = hashlib.blake2b(namespace.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") if namespace else None
+
+
+def cached_prefix(model: Model, tokens: tuple[int, ...], root: int | None = None) -> tuple[int, ...]:
     """The blocks of the longest cached prefix; the block that holds the last token is never one of them."""
-    size, key, hit = model.world.block_size, None, []
+    size, key, hit = model.world.block_size, root, []
     for start_of_block in range(0, len(tokens) - size, size):
         part = tokens[start_of_block : start_of_block + size]
         key = model.chain(part, key)
@@ -117,7 +125,8 @@ def cached_prefix(model: Model, tokens: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _admit(model: Model, operation: op.Admit) -> tuple[Model, op.Outcome]:
-    hit = cached_prefix(model, operation.tokens)
+    root = root_key(operation.namespace)
+    hit = cached_prefix(model, operation.tokens, root)
     needed = _blocks_for(model, len(operation.tokens))
     if needed > model.world.blocks:
         return model, op.Refused(op.Reason.TOO_LARGE)
@@ -128,7 +137,7 @@ def _admit(model: Model, operation: op.Admit) -> tuple[Model, op.Outcome]:
     model, fresh = _take(model, needed - len(hit))
     cached = len(hit) * model.world.block_size
     reserved = min(operation.limit, len(operation.tokens) - cached)
-    sequence = ModelSequence(operation.tokens, hit + fresh, cached, reserved)
+    sequence = ModelSequence(operation.tokens, hit + fresh, cached, reserved, root=root)
     return _with(model, operation.sequence, sequence), op.Admitted(cached, reserved, sequence.table)
 
 
@@ -214,7 +223,7 @@ def _first_unpublished(model: Model, sequence: ModelSequence) -> int:
 def _publish(model: Model, sequence: ModelSequence, entry: int) -> Model:
     """Store key and tokens of a block that is now computed; the last writer owns the index entry."""
     size = model.world.block_size
-    parent = model.blocks[sequence.table[entry - 1]].key if entry else None
+    parent = model.blocks[sequence.table[entry - 1]].key if entry else sequence.root
     tokens = sequence.tokens[entry * size : (entry + 1) * size]
     key, block = model.chain(tokens, parent), sequence.table[entry]
     published = _set(model, block, replace(model.blocks[block], key=key, tokens=tokens))

@@ -10,7 +10,7 @@ from . import model as base
 from . import operations as op
 from .model import Model, ModelBlock
 
-PROFILES = frozenset({"several", "truncate", "reset", "probe", "owners"})
+PROFILES = frozenset({"several", "truncate", "reset", "probe", "owners", "axes", "namespace"})
 
 
 def _extend(model: Model, operation: op.Extend) -> tuple[Model, op.Outcome]:
@@ -36,7 +36,8 @@ def _reset(model: Model, operation: op.Reset) -> tuple[Model, op.Outcome]:
 
 def _probe(model: Model, operation: op.Probe) -> tuple[Model, op.Outcome]:
     """What an admission would be told; nothing can change, because it is another model that admits."""
-    cached = len(base.cached_prefix(model, operation.tokens)) * model.world.block_size
+    root = base.root_key(operation.namespace)
+    cached = len(base.cached_prefix(model, operation.tokens, root)) * model.world.block_size
     admit = op.Admit("", operation.tokens, operation.limit, operation.namespace)
     return model, op.Probed(cached, isinstance(base.perform(model, admit)[1], op.Admitted))
 

@@ -8,6 +8,7 @@ from kvspec.spec import operations as op
 from kvspec.spec.clauses import CLAUSES
 from kvspec.spec.declaration import Covers, Declaration, Publish
 from kvspec.spec.judge import Illegal, begin, illegal, judge
+from kvspec.spec.namespaces import AXES, parse, spell
 from kvspec.spec.state import Snapshot, State, World
 
 from .test_judge import admit, broken, commit, play
@@ -422,3 +423,60 @@ def test_an_owner_is_no_sequence_of_that_name() -> None:
     assert not state.owners
     state = play(computed(), retain("A", "B", 0), admit("B", (1, 2, 9), 2, 0, 2), commit("B", 0, 2), release("B"))
     play(state, drop("B"), release("A"))
+
+
+# --- axes -------------------------------------------------------------------------------------------------------------
+
+WITH_AXES = replace(KNOWN, namespaces=True, namespace_axes=frozenset(AXES))
+
+
+def admit_in(namespace: str, name: str, tokens: tuple[int, ...], cached: int, *table: int) -> tuple:
+    return op.Admit(name, tokens, 99, namespace), op.Admitted(cached, len(tokens) - cached, table)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"salt": "a"}, {"adapter": "a"}),
+        ({"salt": "a"}, {}),
+        ({"adapter": "a", "salt": "aa"}, {"adapter": "aa", "salt": "a"}),
+        ({"adapter": "a"}, {"adapter": "a", "salt": "a"}),
+        ({"adapter": "a,salt=b"}, {"adapter": "a", "salt": "b"}),
+    ],
+)
+def test_axes_tell_prefixes_apart_and_those_that_agree_share(one: dict[str, str], other: dict[str, str]) -> None:
+    state = play(start(declaration=WITH_AXES), admit_in(spell(one), "A", (1, 2, 3), 0, 0, 1), commit("A", 0, 1))
+    assert broken(state, *admit_in(spell(other), "B", (1, 2, 9), 2, 0, 2)) == "CONTENT"
+    play(state, admit_in(spell(other), "B", (1, 2, 9), 0, 2, 3))
+    play(state, admit_in(spell(one), "B", (1, 2, 9), 2, 0, 2))
+    lost = broken(state, *admit_in(spell(one), "B", (1, 2, 9), 0, 2, 3))
+    assert lost == ("AXES-AGREE" if one else "NO-LOST-HIT")
+
+
+def test_what_agrees_must_be_shared_only_while_it_is_in_use() -> None:
+    state = play(start(declaration=WITH_AXES), admit_in("salt=a", "A", (1, 2, 3), 0, 0, 1), commit("A", 0, 1))
+    assert broken(play(state, release("A")), *admit_in("salt=a", "B", (1, 2, 9), 0, 2, 3)) == "SURVIVES-RELEASE"
+    plain = replace(KNOWN, namespaces=True)
+    state = play(start(declaration=plain), admit_in("salt=a", "A", (1, 2, 3), 0, 0, 1), commit("A", 0, 1))
+    assert broken(state, *admit_in("salt=a", "B", (1, 2, 9), 0, 2, 3)) == "NO-LOST-HIT"
+
+
+@pytest.mark.parametrize(
+    ("axes", "text"),
+    [
+        ({}, ""),
+        ({"salt": ""}, ""),
+        ({"salt": "b", "adapter": "a"}, "adapter=a,salt=b"),
+        ({"salt": "a=b,c%2C"}, "salt=a%3Db%2Cc%252C"),
+        ({"salt": "%3D"}, "salt=%253D"),
+    ],
+)
+def test_namespaces_are_spelled_and_parsed(axes: dict[str, str], text: str) -> None:
+    assert spell(axes) == text
+    assert parse(text) == {name: value for name, value in axes.items() if value}
+
+
+@pytest.mark.parametrize("text", ["x", "salt=", "salt=b,adapter=a", "salt=a=b", "salt=a,salt=a", ",", "salt=%"])
+def test_what_is_not_spelled_so_is_no_namespace_of_axes(text: str) -> None:
+    with pytest.raises(ValueError, match="is not written as axes"):
+        parse(text)

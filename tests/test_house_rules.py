@@ -196,10 +196,10 @@ def test_the_rules_can_be_read_in_one_sitting() -> None:
     """What a porter must re-implement; nouns, verbs, registry and model are data or a second reading of it."""
     sizes = {name(path): len(code_lines(path.read_text(encoding="utf-8"))) for path in EXECUTABLE_SPEC}
     extensions = {path: sizes.pop(path) for path in EXTENSIONS if path in sizes}
-    assert 200 < sum(sizes[path] for path in RULES) <= 700, sizes
-    assert sum(sizes.values()) <= 1450, sizes
+    assert 200 < sum(sizes[path] for path in RULES) <= 720, sizes
+    assert sum(sizes.values()) <= 1500, sizes
     assert max(sizes.values()) <= 470, sizes
-    assert 50 < sum(extensions.values()) <= 600, extensions
+    assert 50 < sum(extensions.values()) <= 300, extensions
 
 
 # --- leftovers ------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from kvspec.impl.known_bad import (  # noqa: F401  (they fill the registry)
     answers,
+    axes,
     content,
     drafts,
     early,

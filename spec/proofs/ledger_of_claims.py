@@ -205,6 +205,7 @@ CLAIMS: dict[str, Claim] = {
     "TRUNCATED": _tested("kvspec check extended --profiles truncate"),
     "RESET": _tested("kvspec check extended --profiles reset"),
     "PROBE": _tested("kvspec check extended --profiles probe"),
+    "AXES-AGREE": _tested("kvspec check extended --profiles axes"),
 }
 
 SCEPTIC = """\
