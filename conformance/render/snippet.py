@@ -137,10 +137,15 @@ def standalone_snippet(found: Counterexample, implementation: Implementation, se
         )
     adapter: Any = implementation.create(_plain_world(story))
     calls = calls_of(adapter)
-    extended = any(isinstance(moment.request, op.Extension) for moment in story.moments)
-    if calls is None or extended or "<locals>" in type(adapter.manager).__qualname__:
+    if calls is None or _beyond_the_shape(story) or "<locals>" in type(adapter.manager).__qualname__:
         return str(_through_adapter(story, implementation))
     return str(_direct(story, implementation, calls, type(adapter.manager)))
+
+
+def _beyond_the_shape(story: Story) -> bool:
+    """Are there operations that the calls of no shape stand for: extensions, namespaces?"""
+    requests = [moment.request for moment in story.moments]
+    return any(isinstance(each, op.Extension) or (isinstance(each, op.Admit) and each.namespace) for each in requests)
 
 
 def _head(story: Story) -> str:
