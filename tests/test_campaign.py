@@ -1,20 +1,25 @@
 """Campaigns decide by seed alone, find what is planted, shrink it, and do not let one fault hide another."""
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 
 from kvspec.conformance.campaign import run_campaign
 from kvspec.conformance.contexts import CONTEXTS
+from kvspec.conformance.generator import Generator
+from kvspec.conformance.lockstep import Lockstep
 from kvspec.conformance.program import others_muted, run
 from kvspec.conformance.shrink import shrink
 from kvspec.conformance.state_machine import run_machine
 from kvspec.impl.adapter import Implementation
+from kvspec.impl.known_bad.bases.named import Layout
 from kvspec.impl.model_adapter import MODEL, ModelAdapter
 from kvspec.spec import operations as op
 from kvspec.spec.clauses import CLAUSES
 from kvspec.spec.declaration import Declaration
+from kvspec.spec.state import World
 
 SURVIVABLE = frozenset(slug for slug, clause in CLAUSES.items() if clause.survivable)
 
@@ -96,3 +101,16 @@ def test_contexts_say_why_they_cannot_be_tried() -> None:
     assert "committed as a whole" in str(CONTEXTS["model"].possible(replace(early, nano_vllm_order=True)))
     assert "no namespaces" in str(CONTEXTS["namespace"].possible(early))
     assert CONTEXTS["steps"].possible(early) is None
+
+
+def test_parts_are_planned_and_steps_are_whole_where_hits_inside_a_step_are_declared() -> None:
+    lockstep = Lockstep(Layout.implementation(), World(4, 2), SURVIVABLE)
+    generator = Generator(Random("parts"), CONTEXTS["chunked"], lockstep.state)
+    parts = together = 0
+    for _ in range(300):
+        operation = generator.next()
+        parts += isinstance(operation, op.Admit) and operation.limit < len(operation.tokens)
+        together += isinstance(operation, op.Commit) and len(operation.sequences) > 1
+        assert lockstep.step(operation) is None  # it raises Illegal if only a part of a step is committed
+    assert parts > 5
+    assert together > 2

@@ -109,6 +109,7 @@ def test_the_same_engine_loaded_twice_does_the_same(engine: Implementation) -> N
     assert one.counts["hits"] in (1, 2)  # lmdeploy finds the block that decoding filled one step later
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_light_and_full_do_the_same() -> None:
     if not (importlib.util.find_spec("vllm") and importlib.util.find_spec("torch")):
         pytest.skip("vllm in full: not installed")

@@ -133,3 +133,13 @@ def test_the_seed_decides_everything(tmp_path: Path) -> None:
     first, again = (examined(bad, ("prefix", "CONTENT"), seed=5, traces=tmp_path) for _ in range(2))
     assert first.report().results == again.report().results
     assert first.report().counts == again.report().counts
+
+
+@pytest.mark.parametrize("slug", ["layout-half-block-listed", "half-block-under-full-key"])
+def test_a_fault_that_only_parts_of_a_prompt_show_counts_for_chunked_alone(slug: str) -> None:
+    """In random programs and in small worlds; with hits inside a step, and without."""
+    examination = Examination(load(f"known-bad:{slug}"), Options(effort="smoke"))
+    examination.decide_all()
+    standing = standings(examination)
+    assert standing["chunked"] is Standing.VIOLATES
+    assert standing["pool"] is standing["prefix"] is Standing.CONFORMS
