@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import signal
+import threading
 import time
 from dataclasses import replace
 from io import StringIO
@@ -305,6 +306,36 @@ def test_the_order_of_equal_blocks_tells_states_of_the_hardened_manager_apart() 
     certificate = explore(load("hardened"), SmallWorld(3, 2, 3, 1, 2)).certificate
     assert (certificate.exhausted, certificate.told_apart) == (True, "fingerprint")
     assert certificate.expanded > certificate.states
+
+
+class Locked(Planted):
+    """A lock cannot be copied; it is made at first use, or at once."""
+
+    at_once = True
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.lock = threading.Lock() if self.at_once else None
+
+    def copy(self) -> Any:
+        other = copy.copy(self)
+        other.lock = copy.deepcopy(self.lock)
+        return other
+
+    def admit(self, sequence: str, tokens: tuple[int, ...], limit: int, namespace: str) -> op.Outcome:
+        self.lock = self.lock or threading.Lock()
+        return super().admit(sequence, tokens, limit, namespace)
+
+
+def test_what_cannot_be_copied_is_replayed() -> None:
+    locked, plain = (explore(planted(kind), TINY, ORDER_MUTED).certificate for kind in (Locked, Planted))
+    assert (locked.copied, locked.exhausted, locked.states) == ("replay", True, plain.states)
+
+
+def test_what_can_be_copied_no_more_is_no_accident_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Locked, "at_once", False)
+    with pytest.raises(NotFaithful, match="no copy can be made, after admit A"):
+        explore(planted(Locked), TINY, ORDER_MUTED)
 
 
 def test_a_copy_of_a_subclass_goes_before_many_copies_of_its_base() -> None:

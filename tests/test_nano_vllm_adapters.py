@@ -14,6 +14,7 @@ from kvspec.impl.adapter import Adapter, Copyable, Observable
 from kvspec.impl.block_manager import BlockManager
 from kvspec.impl.errors import ImplementationError, LoadError
 from kvspec.impl.nano_vllm import implementation_of
+from kvspec.impl.nano_vllm.copying import copier
 from kvspec.impl.nano_vllm.weak_hash import twin_with, weak_hash
 from kvspec.impl.sequence import Sequence
 from kvspec.spec.declaration import Covers, Publish
@@ -751,6 +752,28 @@ def test_copies_hold_what_the_original_holds_and_share_none_of_it(cls):
         assert own
         assert all(value is not other for value in own for other in vars(adapter.manager).values())
         assert [vars(b).keys() for b in copied.manager.blocks] == [vars(b).keys() for b in adapter.manager.blocks]
+
+
+def test_objects_in_two_lists_are_one_in_a_copy_too():
+    class Plain:
+        def __init__(self, number):
+            self.number, self.references = number, 0
+
+    manager = type("Pool", (), {})()
+    manager.blocks = [Plain(0), Plain(1)]
+    manager.free = manager.blocks[::-1]
+    copied, _ = copier(manager, [])()
+    assert copied.free[1] is copied.blocks[0] is not manager.blocks[0]
+
+
+@pytest.mark.parametrize("base", [random.Random, deque], ids=str)
+def test_objects_with_something_in_c_are_copied_whole(base):
+    manager = type("Pool", (), {})()
+    manager.blocks = [type("Own", (base,), {})([7])] if base is deque else [type("Own", (base,), {})(7)]
+    kept = repr(getattr(manager.blocks[0], "getstate", manager.blocks[0].__repr__)())
+    copied, _ = copier(manager, [])()
+    assert repr(getattr(copied.blocks[0], "getstate", copied.blocks[0].__repr__)()) == kept
+    assert copied.blocks[0] is not manager.blocks[0]
 
 
 def test_copies_do_not_go_through_pickling():

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kvspec.conformance.lockstep import CannotCreate
@@ -55,10 +56,10 @@ def _own_copy(adapter: Any) -> Any:
 
 
 def _best_way(adapter: Adapter) -> str:
-    if callable(getattr(adapter, "copy", None)):
-        return "copy"
-    try:
-        copy.deepcopy(adapter)
-    except Exception:
-        return "replay"
-    return "deepcopy"
+    """The first way that works; a manager that holds a lock, for instance, cannot be copied at all."""
+    ways: tuple[tuple[str, Callable[[Any], Any]], ...] = (("copy", _own_copy), ("deepcopy", copy.deepcopy))
+    for way, copy_of in ways:
+        with suppress(Exception):
+            copy_of(adapter)
+            return way
+    return "replay"

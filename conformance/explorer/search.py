@@ -246,12 +246,16 @@ class Search:
         return node.adapter if node.adapter is not None else self.manager_in(node)
 
     def manager_in(self, node: Node) -> Adapter:
-        """A manager in this state, to be done with as one likes."""
+        """A manager in this state, to be done with as one likes.  Raises NotFaithful if it can be copied no more."""
         if node.adapter is None:
             return self.replay(node.number)
-        if node.copies is None:
-            node.copies = self.copier.many(node.adapter)
-        return node.copies()  # type: ignore[no-any-return]
+        try:
+            if node.copies is None:
+                node.copies = self.copier.many(node.adapter)
+            return node.copies()  # type: ignore[no-any-return]
+        except Exception as error:
+            after = self.spell(node.number)
+            raise NotFaithful(f"no copy can be made, after {after}: {type(error).__name__}: {error}") from error
 
     def replay(self, number: int) -> Adapter:
         """A fresh manager, brought into a state by its shortest program."""

@@ -25,6 +25,7 @@ def copier(manager: Any, sequences: list[Any]) -> Copies:
     try:
         layout, nested = _manager(manager, met)
         others = [(_look_at(sequence, met), sequence) for sequence in sequences]
+        _check_different([item for _, items in nested for _, item in items] + sequences)
         _check_contents(met)
     except Unusual:
         return lambda: _slow(manager, sequences)
@@ -48,15 +49,10 @@ def _manager(manager: Any, met: list[Any]) -> tuple[Layout, list[tuple[str, list
         value = attributes[name]
         if type(value) is list and value and type(value[0]) not in PLAIN:
             nested.append((name, [(_look_at(item, met), item) for item in value]))
-            if len(set(map(id, value))) != len(value):
-                raise Unusual  # one object twice
         else:
             met.append(value)
     for name in layout.others:
         check_constant(name, attributes[name])
-    lists = [id(attributes[name]) for name, _ in nested]
-    if len(set(lists)) != len(lists):
-        raise Unusual
     return layout, nested
 
 
@@ -74,9 +70,16 @@ def _look_at(item: Any, met: list[Any]) -> Callable[[Any], Any]:
     return layout.copy  # type: ignore[no-any-return]
 
 
+def _check_different(items: list[Any]) -> None:
+    """No object is met twice, in one list, in two lists, or as a sequence, too.  Raises Unusual."""
+    if len(set(map(id, items))) != len(items):
+        raise Unusual
+
+
 def _check_contents(containers: list[Any]) -> None:
     """All hold plain values, and no container has two names.  Raises Unusual."""
-    if len(set(map(id, containers))) != len(containers) or not PLAIN.issuperset(map(type, chain(*containers))):
+    _check_different(containers)
+    if not PLAIN.issuperset(map(type, chain(*containers))):
         raise Unusual
     for container in containers:
         if type(container) is dict and not PLAIN.issuperset(map(type, container.values())):

@@ -51,7 +51,13 @@ def check_constant(name: str, value: Any) -> None:
 def has_only_a_dict(cls: type) -> bool:
     """Is all that an object of this class has in its ``__dict__``?"""
     inherited = cls.__mro__[:-1]
-    return bool(inherited) and not any(c.__module__ == "builtins" or "__slots__" in vars(c) for c in inherited)
+    if not inherited or any(c.__module__ == "builtins" or "__slots__" in vars(c) for c in inherited):
+        return False
+    try:
+        object.__new__(cls)  # Python refuses this if a base written in C keeps something of its own
+    except TypeError:
+        return False
+    return True
 
 
 def _made(cls: type, names: tuple[str, ...], kinds: tuple[type, ...]) -> Layout:
