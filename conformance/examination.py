@@ -57,7 +57,7 @@ MUST_HAPPEN = ("operations", "hits", "recycles", "refusals", "preemptions")
 MUST_HAPPEN_HERE = {
     "several": ("extensions",),
     "truncate": ("drafts", "rejections", "confirmations"),
-    "reset": ("resets", "resets refused"),
+    "reset": ("resets", "resets in use"),
     "probe": ("probes", "probes kept"),
     "owners": ("retained", "outlived", "dropped"),
     "axes": ("hits in a namespace",),

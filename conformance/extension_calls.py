@@ -66,7 +66,10 @@ def counted(state: State, operation: op.Operation, outcome: op.Outcome) -> Itera
 
 def _counted_by_answer(state: State, operation: op.Operation, outcome: op.Outcome) -> Iterator[str]:
     if isinstance(operation, op.Reset) and isinstance(outcome, op.WasReset | op.Refused):
-        yield "resets" if isinstance(outcome, op.WasReset) else "resets refused"
+        if isinstance(outcome, op.WasReset):
+            yield "resets"
+        if state.sequences or state.owners:
+            yield "resets in use"
     elif isinstance(outcome, op.Probed):
         yield "probes"
     elif isinstance(outcome, op.Retained):

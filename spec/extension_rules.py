@@ -136,7 +136,7 @@ def _probe(state: State, operation: op.Probe, outcome: op.Probed, shown: Snapsho
 def _probed(state: State, probe: op.Probe, said: op.Probed, operation: op.Operation, outcome: op.Outcome) -> None:
     """The same question again, or the admission: the answers must agree."""
     same = isinstance(operation, op.Probe | op.Admit) and _question(operation) == _question(probe)
-    if same and isinstance(outcome, op.Admitted | op.Refused | op.Probed):
+    if same and (isinstance(outcome, op.Admitted | op.Refused | op.Probed) or _too_large(state, probe, outcome)):
         found = _as_probe(outcome, said)
         # PROBE: a probe changes nothing, and the admission that follows at once gets exactly what it said
         if found != said:
@@ -147,7 +147,12 @@ def _question(asked: op.Probe | op.Admit) -> tuple[tuple[int, ...], int, str]:
     return asked.tokens, asked.limit, asked.namespace
 
 
-def _as_probe(outcome: op.Admitted | op.Refused | op.Probed, said: op.Probed) -> op.Probed:
+def _too_large(state: State, probe: op.Probe, outcome: op.Outcome) -> bool:
+    """Is the error a refusal, because the prompt never fits?"""
+    return isinstance(outcome, op.Failed) and outcome.clear and blocks_for(state, len(probe.tokens)) > len(state.blocks)
+
+
+def _as_probe(outcome: op.Outcome, said: op.Probed) -> op.Probed:
     """What the probe should have said; a refusal does not tell how much was found."""
     if isinstance(outcome, op.Probed):
         return outcome
@@ -182,6 +187,7 @@ def _retain(state: State, operation: op.Retain, outcome: op.Retained, shown: Sna
     state.owners[owner] = SequenceState(
         sequence.tokens[:tokens], sequence.prefixes[:tokens], sequence.table[:kept], tokens, 0
     )
+    register(state, operation.sequence, tokens)  # draft tokens may have been confirmed that are not published yet
     for block in sequence.table[:kept]:
         perform(state, "claim", owner, block)
 

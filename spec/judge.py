@@ -518,7 +518,10 @@ def _uncopy(state: State, prefix: int, block: int) -> None:
 def _obtain(state: State, name: str, blocks: tuple[int, ...]) -> None:
     """The blocks of a table behind its hits: fresh ones, or merged ones where that is declared."""
     for block in blocks:
-        (_claim if is_merged(state, name, state.sequences[name], block) else _take)(state, name, block)
+        merged = is_merged(state, name, state.sequences[name], block)
+        if merged:
+            _check_bars(state, name, (block,))
+        (_claim if merged else _take)(state, name, block)
 
 
 def _claim(state: State, name: str, block: int) -> None:

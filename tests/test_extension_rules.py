@@ -331,6 +331,13 @@ def test_a_refusal_agrees_with_a_probe_that_said_so() -> None:
     )  # how much was found, nobody sees
 
 
+def test_an_error_for_what_never_fits_agrees_with_a_probe_that_said_so() -> None:
+    large, error = (5,) * 13, op.Failed("ValueError: never fits", clear=True)
+    play(computed(), probe(large, 0, False), (op.Admit("B", large, 99), error))
+    assert broken(play(computed(), probe(large, 0)), op.Admit("B", large, 99), error) == "PROBE"
+    assert broken(play(computed(), probe(large[1:], 0, False)), op.Admit("B", large[1:], 99), error) == "TOTAL"
+
+
 def test_a_probe_binds_what_follows_at_once_only() -> None:
     state = play(computed(), probe((1, 2, 9), 0), (op.Append("A", 4), op.Appended()))
     play(state, admit("B", (1, 2, 9), 2, 0, 2))
@@ -384,6 +391,12 @@ def test_an_owner_keeps_exactly_the_full_computed_blocks() -> None:
     assert broken(computed(), *retain("A", "K", 2)) == "ANSWER"
     state = play(computed(), retain("A", "K", 0), retain("A", "L", 0))
     play(state, (op.Append("A", 4), op.Appended(), Snapshot(references=(3, 1, 0, 0, 0, 0))))
+
+
+def test_an_owner_keeps_confirmed_draft_tokens_that_are_not_published_yet() -> None:
+    state = play(drafted(), truncate("A", 6, 6, 0, 1, 2), (op.Retain("A", "K"), op.Retained((0, 1, 2))))
+    state = play(state, (op.Append("A", 7), op.Appended()), reserve("A", 1, 0, 1, 2, 3), commit("A", 0, 1, 2, 3))
+    play(state, release("A"), admit("B", (1, 2, 3, 4, 5, 6, 9), 6, 0, 1, 2, 4))
 
 
 def test_an_owner_lets_go_of_its_own_references() -> None:

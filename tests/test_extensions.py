@@ -20,6 +20,7 @@ from kvspec.conformance.trace import header_of, judge_trace, write_lockstep
 from kvspec.conformance.trace.validating import validate
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.known_bad import KNOWN_BAD
+from kvspec.impl.known_bad.bases.hard import Hard
 from kvspec.impl.known_bad.notation import read
 from kvspec.impl.loader import load
 from kvspec.spec import operations as op
@@ -71,6 +72,39 @@ def test_sound_managers_conform_and_it_really_happens(target: str, profile: str)
     declared = {clause.slug for name in implementation.declaration.profiles for clause in clauses_of(name)}
     assert not declared & result.found.keys()
     assert all(result.counts[what] for what in MUST_HAPPEN_HERE[profile]), result.counts
+
+
+class ResetBesideLiveSequences(Hard):
+    """A reset is never refused: what is held is emptied, too, and those who hold it publish nothing more."""
+
+    def __init__(self, num_blocks: int, block_size: int) -> None:
+        super().__init__(num_blocks, block_size)
+        self.old: set[int] = set()
+
+    def reset(self) -> bool:
+        held = {block.block_id: block.ref_count for block in self.blocks if block.ref_count}
+        for block_id in held:
+            self.blocks[block_id].ref_count = 0
+        super().reset()
+        for block_id, references in held.items():
+            self.blocks[block_id].ref_count = references
+        self.old = set(held)
+        return True
+
+    def _publish(self, seq: Any, start: int, end: int) -> None:
+        if seq.block_table[0] not in self.old:
+            super()._publish(seq, start, end)
+
+    def _take(self) -> int:
+        block_id = super()._take()
+        self.old.discard(block_id)
+        return block_id
+
+
+def test_who_is_never_in_the_way_of_a_reset_conforms() -> None:
+    examination = Examination(ResetBesideLiveSequences.implementation(), Options(effort="smoke", profiles=("reset",)))
+    assert not examination.campaign("reset").found
+    assert not examination.vacuous("reset")
 
 
 def test_reports_say_so(tmp_path: Path) -> None:

@@ -60,6 +60,19 @@ def test_only_with_the_same_prefix(tokens: tuple[int, ...]) -> None:
     assert broken(state, *admit("C", (1, 2), 0, 0)) == "FRESH"
 
 
+def test_what_is_older_than_a_reset_is_not_merged() -> None:
+    state = play(
+        start(declaration=MERGING),
+        admit("A", (1, 2), 0, 0),
+        commit("A", 0),
+        (op.Release("A"), op.Released()),
+        (op.Reset(), op.WasReset()),
+    )
+    state = play(state, admit("B", (1,), 0, 1), commit("B", 1), (op.Append("B", 2), op.Appended()))
+    assert broken(state, op.Reserve("B", 1), op.Reserved((0,))) == "RESET"
+    play(state, (op.Reserve("B", 1), op.Reserved((1,))))
+
+
 def test_a_block_that_is_not_full_is_not_merged() -> None:
     state = play(start(declaration=MERGING), admit("A", (1,), 0, 0), commit("A", 0))
     assert broken(state, *admit("B", (1,), 0, 0)) == "FRESH"
