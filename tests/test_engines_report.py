@@ -51,6 +51,13 @@ def test_stored_reports_name_what_exists_and_no_place_of_a_machine() -> None:
         assert report.operations > 0
 
 
+def test_what_builds_on_a_broken_profile_is_not_listed(report: EngineReport) -> None:
+    broken_pool = {"standing": "violates", "broken": ["REFCOUNT"]}
+    holds = {"standing": "conforms", "broken": []}
+    shaken = replace(report, profiles={"pool": broken_pool, "prefix": holds, "hash": holds}, shortest={"REFCOUNT": 1})
+    assert "| hash | pool: REFCOUNT (1) | none |" in engines_table([shaken])
+
+
 def test_the_table_has_every_report() -> None:
     table = engines_table()
     assert len({line.split(" | ")[0] for line in table.splitlines()[2:]}) == len({each.engine for each in stored()})
