@@ -257,6 +257,8 @@ DECLARATION = Shape(
         "namespaces": TRUTH,
         "extra_owners": TRUTH,
         "stale_index": TRUTH,
+        "repoints": TRUTH,
+        "evicts_early": TRUTH,
         "withheld": INTEGER,
         "unusable": members(INTEGER),
         "smallest_block_size": INTEGER,
@@ -266,5 +268,5 @@ DECLARATION = Shape(
         "namespace_axes": members(TEXT),
         "nano_vllm_order": TRUTH,
     },
-    later=frozenset({"publish_at_truncate", "namespace_axes"}),
+    later=frozenset({"publish_at_truncate", "namespace_axes", "repoints", "evicts_early"}),
 )

@@ -12,6 +12,9 @@ class Publish(StrEnum):
     RESERVE = "reserve"  # when the tokens that fill it are planned, before the forward pass
     COMMIT = "commit"  # when the forward pass that filled it has ended
     RELEASE = "release"  # when the sequence that filled it is released
+    PROMPT = (
+        "prompt"  # as COMMIT for the tokens of its admission; what was sampled since, when the sequence has finished
+    )
 
 
 class FullHit(StrEnum):
@@ -40,10 +43,12 @@ class Declaration:
     between reserve and commit.  `withheld`: blocks a refusal may keep back (watermark).  `unusable`: block ids that are
     never handed out (a null block): a world of N blocks is a pool of N besides them.  `extra_owners`: reference counts
     may exceed the number of table entries.  `stale_index`: index entries may be out of date, because each hit verifies
-    what it finds.  `publish_at_truncate`: full blocks of confirmed draft tokens become findable when they are confirmed,
-    not with the tokens computed next.  `merges`: a full block may be replaced by a findable one that holds the same
-    prefix, when its last tokens are planned; they may be computed again in place.  `namespace_axes`: the axes of
-    ``namespaces`` that the manager tells apart, each by itself; one that has some has `namespaces`, too.
+    what it finds.  `repoints`: at a commit, the table entry of a computed full block may come to name another block that
+    holds the same prefix.  `evicts_early`: the cache may give up blocks that nobody holds before they are needed, also for
+    a request that is then refused.  `publish_at_truncate`: full blocks of confirmed draft tokens become findable when
+    they are confirmed, not with the tokens computed next.  `merges`: a full block may be replaced by a findable one that
+    holds the same prefix, when its last tokens are planned; they may be computed again in place.  `namespace_axes`: the
+    axes of ``namespaces`` that the manager tells apart, each by itself; one that has some has `namespaces`, too.
 
     Raises ValueError if a profile is declared that there is not.
     """
@@ -59,6 +64,8 @@ class Declaration:
     namespaces: bool = False
     extra_owners: bool = False
     stale_index: bool = False
+    repoints: bool = False
+    evicts_early: bool = False
     withheld: int = 0
     unusable: frozenset[int] = frozenset()
     smallest_block_size: int = 1

@@ -70,6 +70,8 @@ def advance(
         if asked is not None:
             FOLLOW_UPS[type(asked[0])](state, *asked, operation, outcome)
         _rule_on(state, operation, outcome, shown)
+        if shown is not None and (state.declaration.repoints or state.declaration.evicts_early):
+            CACHE_RULES["shown"](state, shown)
         state.shown = shown
         if shown is not None:
             _inspect(state, shown)
@@ -177,17 +179,18 @@ def _check_reason(state: State, operation: op.Admit | op.Reserve, outcome: op.Re
 
 def unchanged(state: State, shown: Snapshot | None, clause: str) -> None:
     """The manager must show what it showed before, or `clause` is broken."""
-    if shown is not None and state.shown is not None and shown != state.shown:
-        fields = [name for name in Snapshot.__slots__ if getattr(shown, name) != getattr(state.shown, name)]
+    before = CACHE_RULES["refused"](state.shown, shown) if state.declaration.evicts_early else state.shown
+    if shown is not None and before is not None and shown != before:
+        fields = [name for name in Snapshot.__slots__ if getattr(shown, name) != getattr(before, name)]
         breach(state, clause, f"nothing may change, but the manager's {', '.join(fields)} did")
 
 
 def _admit(state: State, operation: op.Admit, outcome: op.Admitted, shown: Snapshot | None) -> None:
     tokens = operation.tokens
     root = state.prefixes.child(EMPTY, operation.namespace)
-    sequence = SequenceState(
-        list(tokens), state.prefixes.extend(root, tokens), outcome.table, outcome.cached, outcome.reserved
-    )
+    prefixes = state.prefixes.extend(root, tokens)
+    sequence = SequenceState(list(tokens), prefixes, outcome.table, outcome.cached, outcome.reserved)
+    sequence.admitted = len(tokens)
     _check_answer(state, operation, outcome)
     _check_table(state, operation.sequence, sequence)
     hits = blocks_for(state, outcome.cached)
@@ -258,10 +261,10 @@ def _check_hit(state: State, name: str, sequence: SequenceState) -> None:
     if state.declaration.same_step_hit:
         sequence.unread = sequence.computed
     else:
-        _read(state, name, sequence, sequence.computed)
+        read(state, name, sequence, sequence.computed)
 
 
-def _read(state: State, name: str, sequence: SequenceState, count: int) -> None:
+def read(state: State, name: str, sequence: SequenceState, count: int) -> None:
     """Read the first `count` positions: each slot must hold the K/V of exactly the prefix that ends there."""
     size = state.world.block_size
     for position in range(count):
@@ -328,19 +331,24 @@ def _check_stable(state: State, name: str, before: tuple[int, ...], after: tuple
 
 
 def _commit(state: State, operation: op.Commit, outcome: op.Committed, shown: Snapshot | None) -> None:
-    """All writes of the step, then all reads."""
-    for name, table in zip(operation.sequences, outcome.tables, strict=True):
-        _check_stable(state, name, state.sequences[name].table, table)
+    """All writes of the step, then all reads, then the tables that are repointed."""
+    tables = dict(zip(operation.sequences, outcome.tables, strict=True))
+    for name in operation.sequences if not state.declaration.repoints else ():
+        _check_stable(state, name, state.sequences[name].table, tables[name])
     for name in operation.sequences:
         _write(state, name, state.sequences[name])
     for name in operation.sequences:
         sequence = state.sequences[name]
         if sequence.unread:
-            _read(state, name, sequence, sequence.unread)
+            read(state, name, sequence, sequence.unread)
             sequence.unread = 0
         register(state, name, sequence.confirmed)
+    for name in operation.sequences:
+        sequence = state.sequences[name]
+        if state.declaration.repoints and tables[name] != sequence.table:
+            CACHE_RULES["repointed"](state, name, sequence, tables[name])
         if state.declaration.publish is not Publish.RELEASE:
-            findable(state, sequence, sequence.findable)
+            findable(state, sequence, sequence.findable, prompt=state.declaration.publish is Publish.PROMPT)
 
 
 def _write(state: State, name: str, sequence: SequenceState) -> None:
@@ -364,11 +372,12 @@ def _check_clobber(state: State, writer: str, written: int, block: int, offset: 
             breach(state, "NO-CLOBBER", because, sequence=owner, position=position, block=block)
 
 
-def findable(state: State, sequence: SequenceState, first: int) -> None:
-    """From now on the full computed blocks of the sequence, from its `first`, must be found (``_lost_hit``)."""
-    size = state.world.block_size
-    sequence.findable = sequence.confirmed // size
-    for end in range((first + 1) * size, sequence.confirmed + 1, size) if sequence.bar is None else ():
+def findable(state: State, sequence: SequenceState, first: int, prompt: bool = False) -> None:
+    """From now on the full computed blocks of the sequence (of its `prompt` only), from its `first`, must be found."""
+    size, tokens = state.world.block_size, sequence.confirmed
+    tokens = min(tokens, sequence.admitted) if prompt else tokens
+    sequence.findable = tokens // size
+    for end in range((first + 1) * size, tokens + 1, size) if sequence.bar is None else ():
         prefix = sequence.prefixes[end - 1]
         copies = state.copies.setdefault(prefix, set())
         copies.add(sequence.table[end // size - 1])
@@ -388,8 +397,9 @@ def _release(state: State, operation: op.Release, outcome: op.Released, shown: S
         # RELEASE: a release drops exactly the sequence's own references, once
         unchanged(state, shown, "RELEASE")
         return
-    if state.declaration.publish is Publish.RELEASE:
-        findable(state, sequence, 0)
+    finished = operation.cause is op.Cause.FINISHED and state.declaration.publish is Publish.PROMPT
+    if state.declaration.publish is Publish.RELEASE or finished:
+        findable(state, sequence, sequence.findable if finished else 0)
     state.released.add(operation.sequence)
     give_back(state, operation.sequence, sequence.table)
     state.ledger.forget(operation.sequence)
@@ -438,6 +448,9 @@ RULES: dict[type, Rule] = {
 LEGALITY: dict[type, Callable[[State, Any], str | None]] = {}
 REFUSALS: dict[type, Rule] = {}
 FOLLOW_UPS: dict[type, Callable[[State, Any, Any, Any, Any], None]] = {}
+
+# What caches that are trees enter (``tree_caches``): when a table is repointed, a snapshot is shown, or a refusal is.
+CACHE_RULES: dict[str, Callable[..., Any]] = {}
 
 
 # Micro-steps with the manager's own blocks --------------------------------------------------------------------------
@@ -500,13 +513,14 @@ def _take(state: State, name: str, block: int) -> None:
     # FRESH: a block handed out as new was free and is in no live table
     perform(state, "take", name, block)
     state.freed.pop(block, None)
-    _uncopy(state, forgotten, block)
+    uncopy(state, forgotten, block)
     state.barred.pop(block, None)
     if bar := state.sequences[name].bar:
         state.barred[block] = bar
 
 
-def _uncopy(state: State, prefix: int, block: int) -> None:
+def uncopy(state: State, prefix: int, block: int) -> None:
+    """A block with this prefix need not be found any more."""
     copies = state.copies.get(prefix)
     if copies:
         copies.discard(block)
@@ -541,7 +555,7 @@ def _share(state: State, name: str, block: int) -> None:
     ledger.table[name][entry], ledger.length[name] = block, entry + 1
     ledger.references[block], ledger.used[block] = ledger.references[block] + 1, True
     state.freed.pop(block, None)
-    _uncopy(state, ledger.hash[block], block)
+    uncopy(state, ledger.hash[block], block)
 
 
 def register(state: State, name: str, computed: int) -> None:

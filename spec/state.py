@@ -99,7 +99,8 @@ class SequenceState:
     Positions below `computed` have their K/V in the slots of `table`; the next `reserved` ones are planned.  `unread` is
     the number of cached tokens that are still to be checked when the step ends (hits within a step).  `drafts`: so many
     of its last tokens are a guess.  `findable`: so many of its leading blocks must be found.  `bar`: why nothing that it
-    computes may be found.  What an owner outside keeps is a sequence, too, which computes nothing more.
+    computes may be found.  `admitted`: how many tokens it was admitted with.  What an owner outside keeps is a sequence,
+    too, which computes nothing more.
     """
 
     tokens: list[int]
@@ -111,6 +112,7 @@ class SequenceState:
     drafts: int = 0
     findable: int = 0
     bar: Bar | None = None
+    admitted: int = 0
 
     @property
     def confirmed(self) -> int:
@@ -129,6 +131,7 @@ class SequenceState:
             self.drafts,
             self.findable,
             self.bar,
+            self.admitted,
         )
 
 

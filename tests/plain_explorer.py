@@ -11,6 +11,7 @@ from typing import Any
 from kvspec.conformance.explorer.world import Alphabet, SmallWorld
 from kvspec.conformance.lockstep import ask, key_function
 from kvspec.impl.adapter import Implementation
+from kvspec.spec.declaration import Publish
 from kvspec.spec.judge import Violation, begin, judge
 from kvspec.spec.state import EMPTY, Snapshot, State
 
@@ -59,8 +60,9 @@ def _numbered(state: State, tokens: tuple[int, ...]) -> Any:
         return prefix if prefix < 0 else [tokens[token] for token in state.prefixes.spell(prefix)]
 
     def sequence(name: str) -> Any:
-        s = state.sequences[name]
-        return [tokens[t] for t in s.tokens], s.table, s.computed, s.reserved, s.unread, state.ledger.computed[name]
+        s, counted = state.sequences[name], state.ledger.computed[name]
+        prompt = s.admitted if state.declaration.publish is Publish.PROMPT else 0
+        return [tokens[t] for t in s.tokens], s.table, s.computed, s.reserved, s.unread, counted, prompt
 
     def block(number: int) -> Any:
         held, size = state.ledger.identity[number], state.world.block_size

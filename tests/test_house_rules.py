@@ -189,7 +189,13 @@ def test_functions_of_the_spec_are_short(paths: list[Path]) -> None:
 
 
 RULES = ("spec/steps.py", "spec/judge.py", "spec/invariants.py")
-EXTENSIONS = ("spec/extensions.py", "spec/extension_rules.py", "spec/model_extensions.py", "spec/namespaces.py")
+EXTENSIONS = (
+    "spec/extensions.py",
+    "spec/extension_rules.py",
+    "spec/model_extensions.py",
+    "spec/namespaces.py",
+    "spec/tree_caches.py",
+)
 
 
 def test_the_rules_can_be_read_in_one_sitting() -> None:
@@ -199,7 +205,7 @@ def test_the_rules_can_be_read_in_one_sitting() -> None:
     assert 200 < sum(sizes[path] for path in RULES) <= 720, sizes
     assert sum(sizes.values()) <= 1500, sizes
     assert max(sizes.values()) <= 470, sizes
-    assert 50 < sum(extensions.values()) <= 300, extensions
+    assert 50 < sum(extensions.values()) <= 350, extensions
 
 
 # --- leftovers ------------------------------------------------------------------------------------------------------

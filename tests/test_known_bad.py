@@ -11,7 +11,7 @@ from kvspec.conformance.program import Program, others_muted, run
 from kvspec.conformance.robustness import check_robust
 from kvspec.impl.adapter import Implementation
 from kvspec.impl.known_bad import KINDS, KNOWN_BAD, load_known_bad
-from kvspec.impl.known_bad.bases import counted, hard, named, pooled
+from kvspec.impl.known_bad.bases import counted, deduplicating, eager, hard, named, pooled
 from kvspec.impl.known_bad.notation import read, write
 from kvspec.impl.known_bad.registry import direct
 from kvspec.spec.clauses import CLAUSES, clauses_of
@@ -26,6 +26,8 @@ class NamespacedCounted(counted.Counted):
 BASES = {
     "counted": direct(counted.Counted),
     "counted with namespaces": direct(NamespacedCounted),
+    "deduplicating": direct(deduplicating.Deduplicating),
+    "eager": direct(eager.Eager),
     "pooled": direct(pooled.Pooled),
     "bundled": named.Late.implementation(),
     "early": named.Early.implementation(),

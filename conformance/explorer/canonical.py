@@ -3,7 +3,7 @@
 Of the judge's state only this decides what it will rule:
 
 * each live sequence: namespace, tokens, block table, computed, reserved, unread tokens, entries that the ledger counts
-  as computed;
+  as computed, and where it matters, how many it was admitted with;
 * each block that was ever used: the prefix that it was registered for (if any) and its key in the ledger where that is
   another one, whether it must be found, whether a twin existed, slots that differ from that prefix, and, if it is free,
   with which release it became free (numbered densely, oldest first) and how far back it was in its table then
@@ -22,7 +22,7 @@ from itertools import permutations, product
 from typing import Any
 
 from kvspec.conformance.explorer.world import Alphabet
-from kvspec.spec.declaration import FullHit
+from kvspec.spec.declaration import FullHit, Publish
 from kvspec.spec.state import EMPTY, SequenceState, State
 
 
@@ -80,8 +80,17 @@ def _form(
             blocks[block] = len(blocks)
     seen, tokens = _tokens(state, alphabet, sequences, blocks)
     rename, computed = alphabet.renamer(state.prefixes, tokens), state.ledger.computed
+    prompts = state.declaration.publish is Publish.PROMPT  # only then it matters with how many tokens it was admitted
     lives = [
-        (rename[each.prefixes[-1]], table, each.computed, each.reserved, each.unread, computed[name])
+        (
+            rename[each.prefixes[-1]],
+            table,
+            each.computed,
+            each.reserved,
+            each.unread,
+            computed[name],
+            prompts and each.admitted,
+        )
         for name, each, table in zip(order, sequences, tables, strict=True)
     ]
     contents = [_block(state, alphabet, block, rename, freed.get(block)) for block in blocks]

@@ -58,7 +58,8 @@ def _futures(search: "Search", node: Node, manager: Callable[[], Adapter]) -> li
     found = []
     for operation in node.judged.possible:
         outcome, shown = search.ask(manager(), search.alphabet.operations[back[operation]])
-        ruling = search.judging.rule(node.judged, operation, search.names.rename_outcome(outcome, node.blocks))
+        answer = search.names.rename_outcome(outcome, node.blocks)
+        ruling = search.judging.rule(node.judged, operation, answer, search.pools(node, shown))
         if isinstance(ruling, Violation):
             found.append(ruling.clause)
         else:

@@ -25,6 +25,7 @@ from kvspec.spec.state import EMPTY, Prefixes, Snapshot, State
 from kvspec.spec.steps import INVARIANTS
 
 MOST_KEPT = 200_000  # rulings of classes that are not in the frontier: about 100 MB
+Pools = tuple[Snapshot, Snapshot]  # free blocks and those of the cache, before and after an operation
 QUIET = frozenset((op.Refused, op.Failed, op.Nonsense))  # answers after which nothing may have changed
 
 
@@ -100,18 +101,28 @@ class Judging:
         state.muted = self.muted
         return self.enter(state).after
 
-    def rule(self, before: JudgeClass, operation: int, outcome: op.Outcome) -> Ruling | Violation:
-        """What follows when `operation` has `outcome`, both in local names; the state that is shown is not looked at."""
-        found = before.rulings.get((operation, outcome))
+    def rule(
+        self, before: JudgeClass, operation: int, outcome: op.Outcome, pools: Pools | None = None
+    ) -> Ruling | Violation:
+        """What follows when `operation` has `outcome`, both in local names.
+
+        Of the state that is shown only the `pools` are looked at, and only where the declaration lets the cache decide
+        what must be found.
+        """
+        found = before.rulings.get((operation, outcome, pools))
         if found is None:
-            found = before.rulings[operation, outcome] = self._rule_anew(before, operation, outcome)
+            found = before.rulings[operation, outcome, pools] = self._rule_anew(before, operation, outcome, pools)
         return found
 
-    def _rule_anew(self, before: JudgeClass, operation: int, outcome: op.Outcome) -> Ruling | Violation:
+    def _rule_anew(
+        self, before: JudgeClass, operation: int, outcome: op.Outcome, pools: Pools | None
+    ) -> Ruling | Violation:
         """Refusals, failures and second releases leave the judge's state alone: no copy is needed, and none is made."""
-        alone = type(outcome) in QUIET or operation in before.second_releases
+        alone = pools is None and (type(outcome) in QUIET or operation in before.second_releases)
         state = before.state if alone else before.state.copy()
-        violation = self._advance(state, operation, outcome, None)
+        earlier, now = pools or (None, None)
+        state.shown = earlier
+        violation = self._advance(state, operation, outcome, now)
         if self.evaluates and not alone and violation is None:
             self._evaluate(state)
         return violation or (Ruling(before, 0, 0) if alone else self.enter(state))

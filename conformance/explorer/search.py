@@ -14,7 +14,7 @@ from kvspec.conformance.explorer.copies import Copier, NotFaithful
 from kvspec.conformance.explorer.digest import Digests
 from kvspec.conformance.explorer.faithful import check_equal, check_replay
 from kvspec.conformance.explorer.identity import hidden_part, way_to_tell_apart
-from kvspec.conformance.explorer.judging import QUIET, JudgeClass, Judging, NotLinked, Ruling
+from kvspec.conformance.explorer.judging import QUIET, JudgeClass, Judging, NotLinked, Pools, Ruling
 from kvspec.conformance.explorer.node import Node
 from kvspec.conformance.explorer.watchdog import watching
 from kvspec.conformance.explorer.world import Alphabet, SmallWorld
@@ -104,6 +104,8 @@ class Search:
         self.names = BlockNames(implementation.declaration.block_ids(world.blocks))
         self.judging = Judging(implementation, self.alphabet, self.names, muted, invariants)
         self.digests = Digests(self.alphabet, self.names)
+        declared = implementation.declaration
+        self._follows = declared.repoints or declared.evicts_early
         self._trusts_release = not muted & {"REFCOUNT", "PARTITION"}
         self.performed, self.calling = 0, False
         self.visited: set[bytes] = set()
@@ -272,7 +274,7 @@ class Search:
         if not same and type(outcome) in QUIET:
             self._inspect(node, operation, actual, answer, shown)
         try:
-            ruling = self.judging.rule(node.judged, operation, answer)
+            ruling = self.judging.rule(node.judged, operation, answer, self.pools(node, shown))
         except NotLinked as difference:
             path = (*self.program(node.number), self.alphabet.operations[actual])
             raise NotLinked(f"{difference}, after {'; '.join(map(spoken, path))}") from None
@@ -287,6 +289,18 @@ class Search:
         elif not self._trusts_release:
             self._inspect(node, operation, actual, answer, shown)
         return False
+
+    def pools(self, node: Node, shown: Snapshot | None) -> Pools | None:
+        """What the judge must see of the cache, in local names, where it follows a cache."""
+        if not self._follows or node.shown is None or shown is None:
+            return None
+        get = self.names.maps[node.blocks].get
+
+        def local(pool: tuple[int, ...] | None) -> tuple[int, ...] | None:
+            return None if pool is None else tuple(sorted([get(block, block) for block in pool]))
+
+        earlier, now = (Snapshot(free=local(each.free), owned=local(each.owned)) for each in (node.shown, shown))
+        return earlier, now
 
     def arrive(self, node: Node, adapter: Adapter | None, ruling: Ruling, shown: Snapshot | None) -> Node:
         """The state that an operation in `node` leads to."""

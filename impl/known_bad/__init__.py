@@ -12,6 +12,7 @@ from kvspec.impl.known_bad import (  # noqa: F401  (they fill the registry)
     order,
     outside,
     ownership,
+    repointed,
     room,
     stale,
 )

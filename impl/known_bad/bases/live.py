@@ -7,13 +7,14 @@ from kvspec.spec.state import World
 
 @dataclass(slots=True)
 class Live:
-    """Tokens, namespace, block table, and how many tokens are computed and reserved."""
+    """Tokens, namespace, block table, how many tokens are computed and reserved, and with how many it was admitted."""
 
     tokens: list[int]
     namespace: str = ""
     table: list[int] = field(default_factory=list)
     computed: int = 0
     reserved: int = 0
+    admitted: int = 0
 
 
 def check_world(world: World) -> None:
