@@ -109,10 +109,58 @@ class BlockManagerMachine(RuleBasedStateMachine):
         return live[place % len(live)] if live else None
 
 
+class ExtensionMachine(BlockManagerMachine):
+    """The same with the operations of the extensions that the context draws."""
+
+    @precondition(lambda self: not {"extend", "draft"}.isdisjoint(self.context.draws))
+    @rule(place=st.integers(0, 2), tokens=st.lists(st.integers(0, 1), min_size=1, max_size=4))
+    def join(self, place: int, tokens: list[int]) -> None:
+        """Several tokens, or drafts, join a live sequence."""
+        self.settle()
+        if name := self._live(place):
+            self.perform(op.Extend(name, tuple(tokens), "draft" in self.context.draws))
+
+    @precondition(lambda self: "truncate" in self.context.draws)
+    @rule(place=st.integers(0, 2), rejected=st.integers(0, 4))
+    def truncate(self, place: int, rejected: int) -> None:
+        """Some drafts of a live sequence are rejected."""
+        self.settle()
+        if name := self._live(place):
+            self.perform(op.Truncate(name, len(self.lockstep.state.sequences[name].tokens) - rejected))
+
+    @precondition(lambda self: "reset" in self.context.draws)
+    @rule()
+    def reset(self) -> None:
+        """The cache is to be emptied."""
+        self.perform(op.Reset())
+
+    @precondition(lambda self: "probe" in self.context.draws)
+    @rule(name=st.sampled_from(NAMES), tokens=st.lists(st.integers(0, 1), min_size=1, max_size=9))
+    def probe_and_admit(self, name: str, tokens: list[int]) -> None:
+        """A question, and the admission that was asked about."""
+        self.settle()
+        self.perform(op.Probe(tuple(tokens), LIMIT))
+        self.perform(op.Admit(name, tuple(tokens), LIMIT))
+
+    @precondition(lambda self: "retain" in self.context.draws)
+    @rule(place=st.integers(0, 2), owner=st.sampled_from(("K", "L")))
+    def retain(self, place: int, owner: str) -> None:
+        """An owner outside keeps what a live sequence has computed."""
+        if name := self._live(place):
+            self.perform(op.Retain(name, owner))
+
+    @precondition(lambda self: "drop" in self.context.draws)
+    @rule(owner=st.sampled_from(("K", "L")))
+    def drop(self, owner: str) -> None:
+        """An owner lets go."""
+        self.perform(op.Drop(owner))
+
+
 def machine_for(implementation: Implementation, context: Context, muted: frozenset[str]) -> type[BlockManagerMachine]:
     """A state machine class that drives `implementation`; `muted` clauses are noted only."""
     bound: dict[str, Any] = {"implementation": implementation, "context": context, "muted": muted}
-    return type("BoundMachine", (BlockManagerMachine,), bound)
+    machine = ExtensionMachine if context.draws else BlockManagerMachine
+    return type("BoundMachine", (machine,), bound)
 
 
 def run_machine(

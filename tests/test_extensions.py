@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from kvspec.conformance.campaign import run_campaign
 from kvspec.conformance.contexts import CONTEXTS
 from kvspec.conformance.examination import MUST_HAPPEN_HERE, Examination, Options
-from kvspec.conformance.program import Program, run
+from kvspec.conformance.extension_calls import EXTENSION_CALLS
+from kvspec.conformance.program import Program, others_muted, run
 from kvspec.conformance.render import plain_counterexample, standalone_snippet
 from kvspec.conformance.shrink import shrink
+from kvspec.conformance.state_machine import run_machine
 from kvspec.conformance.summary import summary_text
 from kvspec.conformance.trace import header_of, judge_trace, write_lockstep
 from kvspec.conformance.trace.validating import validate
@@ -23,6 +26,7 @@ from kvspec.impl.known_bad import KNOWN_BAD
 from kvspec.impl.known_bad.bases.hard import Hard
 from kvspec.impl.known_bad.notation import read
 from kvspec.impl.loader import load
+from kvspec.impl.pipe.protocol import ANSWER, REQUEST
 from kvspec.spec import operations as op
 from kvspec.spec.clauses import EXTENSIONS, clauses_of
 
@@ -157,3 +161,55 @@ def test_what_does_not_declare_is_written_as_ever(tmp_path: Path) -> None:
     )
     declared = json.loads((tmp_path / "t.ndjson").read_text().splitlines()[0])["declaration"]
     assert not {"publish_at_truncate", "namespace_axes"} & declared.keys()
+
+
+@pytest.mark.parametrize(("slug", "clause"), [("reset-keeps-the-cache", "RESET"), ("owner-never-lets-go", "RELEASE")])
+def test_hypothesis_finds_them_as_well(slug: str, clause: str) -> None:
+    bad = KNOWN_BAD[slug]
+    found = run_machine(bad.implementation(), CONTEXTS[bad.context], 0, 300)
+    assert found is not None
+    assert found.violation.clause == clause
+
+
+@pytest.mark.parametrize("profile", EXTENSIONS)
+def test_hypothesis_finds_nothing_in_a_sound_manager(profile: str) -> None:
+    assert run_machine(load("extended"), CONTEXTS[profile], 0, 5, others_muted("")) is None
+
+
+# --- the pipe ---------------------------------------------------------------------------------------------------------
+
+SCHEMAS = Path(__file__).parents[1] / "conformance" / "schemas"
+
+
+@pytest.fixture(scope="module")
+def program() -> Implementation:
+    return load(f"cmd:{sys.executable} {Path(__file__).parent / 'pipe_extended.py'}")
+
+
+@pytest.mark.parametrize("profile", EXTENSIONS)
+def test_a_program_that_declares_them_is_asked(program: Implementation, profile: str) -> None:
+    result = run_campaign(program, CONTEXTS[profile], 0, 25)
+    declared = {clause.slug for name in program.declaration.profiles for clause in clauses_of(name)}
+    assert not declared & result.found.keys()
+    assert result.counts["operations"] > 100
+
+
+def test_a_program_answers_as_the_manager_in_it(program: Implementation) -> None:
+    assert everything(program).outcomes == everything(load("extended")).outcomes
+
+
+def test_the_lines_of_the_pipe_and_of_a_trace_are_valid(tmp_path: Path) -> None:
+    schemas = {name: json.loads((SCHEMAS / f"{name}.schema.json").read_text()) for name in LINES}
+    implementation = load("extended")
+    lockstep = everything(implementation)
+    path = tmp_path / "whole.ndjson"
+    header = header_of(implementation, lockstep.world, "whole", "steps")
+    for line in write_lockstep(path, header, lockstep, None).read_bytes().splitlines():
+        Draft202012Validator(schemas["trace"]).validate(json.loads(line))
+    for operation, outcome in zip(lockstep.operations, lockstep.outcomes, strict=True):
+        Draft202012Validator(schemas["pipe-request"]).validate(REQUEST.write(operation))
+        Draft202012Validator(schemas["pipe-answer"]).validate(ANSWER.write(outcome))
+    assert {type(operation) for operation in lockstep.operations} >= set(EXTENSION_CALLS)
+
+
+LINES = ("trace", "pipe-request", "pipe-answer")
