@@ -3,7 +3,7 @@
 from random import Random
 from typing import Protocol
 
-from kvspec.conformance.contexts import Context
+from kvspec.conformance.contexts import CONTEXTS, Context
 from kvspec.spec import operations as op
 from kvspec.spec.judge import illegal
 from kvspec.spec.namespaces import spell
@@ -22,14 +22,21 @@ class Ordinary(Protocol):
 
 
 class Extensions:
-    """Draws what the context asks for beside the ordinary operations."""
+    """Draws what the context asks for beside the ordinary operations.
+
+    A part of the programs asks for one more of the extensions that the manager offers: what one does the other must bear.
+    """
 
     def __init__(self, random: Random, context: Context, state: State, ordinary: Ordinary) -> None:
-        self.random, self.context, self.state, self.ordinary = random, context, state, ordinary
+        self.random, self.state, self.ordinary = random, state, ordinary
+        self.draws = context.draws
+        others = [each.draws for each in _offered(state) if each is not context]
+        if others and random.random() < TOGETHER:
+            self.draws += random.choice(others)
 
     def draw(self) -> op.Operation | None:
         """An operation of an extension that is legal now, or None: then it is the turn of an ordinary one."""
-        kind = self.random.choice(self.context.draws)
+        kind = self.random.choice(self.draws)
         if self.random.random() > _SHARES[kind]:
             return None
         drawn: op.Operation | None = getattr(self, f"_{kind}")()
@@ -78,8 +85,9 @@ class Extensions:
 
     def _reset(self) -> op.Operation | None:
         """Mostly when nobody holds a block, else it would always be refused."""
-        held = self.state.sequences or self.state.owners
-        return op.Reset() if not held or self.random.random() < 0.15 else None
+        if not self.state.sequences and not self.state.owners:
+            return op.Reset()
+        return op.Reset() if self.random.random() < (0.15 if self.state.sequences else 0.5) else None
 
     def _probe(self) -> op.Operation | None:
         """A question, and then mostly the admission that was asked about."""
@@ -120,5 +128,12 @@ def axes_to_confuse(random: Random, axes: frozenset[str]) -> tuple[str, ...]:
     return tuple(random.sample(sorted(likely), 3))
 
 
+def _offered(state: State) -> list[Context]:
+    """The contexts of the extensions that are declared and have operations of their own."""
+    declared = state.declaration.profiles
+    return [each for each in CONTEXTS.values() if each.draws and declared.issuperset(each.profiles)]
+
+
 OWNERS = ("K", "L")
+TOGETHER = 0.4  # the part of the programs in which two extensions meet
 _SHARES = {"extend": 0.3, "draft": 0.3, "truncate": 0.5, "reset": 0.3, "probe": 0.4, "retain": 0.25, "drop": 0.12}

@@ -78,6 +78,36 @@ def test_sound_managers_conform_and_it_really_happens(target: str, profile: str)
     assert all(result.counts[what] for what in MUST_HAPPEN_HERE[profile]), result.counts
 
 
+class ResetTakesFromOwners(Hard):
+    """A reset asks only whether sequences hold blocks, and frees those of owners outside."""
+
+    def reset(self) -> bool:
+        kept = [block_id for blocks in self._owners.values() for block_id in blocks]
+        if any(block.ref_count > kept.count(block.block_id) for block in self.blocks):
+            return False
+        for block_id in kept:
+            self.blocks[block_id].ref_count = 0
+            self.free_block_ids[block_id] = None
+        return super().reset()
+
+
+class ProbeCountsOnOwners(Hard):
+    """A probe takes blocks of owners outside for free."""
+
+    def probe(self, seq: Any) -> tuple[int, bool]:
+        kept = {each for blocks in self._owners.values() for each in blocks if self.blocks[each].ref_count == 1}
+        hits, shared = self._search(seq)
+        return len(hits), seq.num_blocks - shared <= len(self.free_block_ids) + len(kept.difference(hits))
+
+
+@pytest.mark.parametrize(
+    ("kind", "context", "clause"),
+    [(ResetTakesFromOwners, "reset", "PARTITION"), (ProbeCountsOnOwners, "probe", "PROBE")],
+)
+def test_faults_that_show_only_where_two_extensions_meet(kind: type[Hard], context: str, clause: str) -> None:
+    assert clause in run_campaign(kind.implementation(), CONTEXTS[context], 1, 1500, until=clause).found
+
+
 class ResetBesideLiveSequences(Hard):
     """A reset is never refused: what is held is emptied, too, and those who hold it publish nothing more."""
 
