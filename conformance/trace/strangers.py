@@ -2,7 +2,7 @@
 
 At the start no block's content is known, and live sequences are unknown (*strangers*).  The first hit on a block of
 unknown content shows what it must hold; from then on it is judged like any other.  What depends on the whole pool (the
-order of recycling, whether a refusal was right) cannot be judged and is muted.
+order of recycling, whether a refusal was right) cannot be judged and is muted; snapshots are not looked at.
 """
 
 from kvspec.spec import operations as op

@@ -102,7 +102,7 @@ class _Validator:
             if self._strangers is not None:
                 if (some := self._strangers.judgeable(request, answer)) is None:
                     continue
-                request, answer = some
+                (request, answer), shown = some, None  # a snapshot is of the whole pool
             table = self._table_of(request) if type(request) is op.Release else ()
             try:
                 violation = advance(state, request, answer, shown)
