@@ -10,7 +10,8 @@
 ``extended``                        the same with all the extensions (``spec.extensions``)
 ``known-bad:SLUG``                  a manager with one planted fault (``kvspec known-bad --list``)
 ``cmd:PROGRAM ARGUMENTS``           a program in any language that speaks the pipe protocol
-``vllm``, ``lmdeploy``, ``vllm:PATH``  an engine's block manager, installed, from a wheel or a folder (``impl.engines``)
+``vllm``, ``lmdeploy``, ``sglang``, ``mini-sglang``, ``vllm:PATH``
+                                    an engine's block manager, installed, from a wheel or a folder (``impl.engines``)
 
 An adapter of your own is a class with a class attribute `declaration` (``spec.declaration.Declaration``),
 ``__init__(self, world)`` and the five methods of ``impl.adapter.Adapter``; `snapshot`, `copy` and a static method
