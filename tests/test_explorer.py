@@ -254,6 +254,26 @@ def test_a_planted_fault_is_found_by_a_shortest_program(kind: type) -> None:
     assert violation == found.violation
 
 
+class TurnsOnSecondRelease(Planted):
+    """Prompts of one token go before the other free blocks; a second release turns the queue, to what was seen before."""
+
+    def release(self, sequence: str, cause: str) -> op.Outcome:
+        live = self.model.sequences.get(sequence)
+        outcome = super().release(sequence, cause)
+        first, last = self.model.free[:1], self.model.free[-1:]
+        if live is None:
+            self.model = replace(self.model, free=self.model.free[1:] + first)
+        elif len(live.tokens) == 1:
+            self.model = replace(self.model, free=last + self.model.free[:-1])
+        return outcome
+
+
+def test_a_second_release_changes_nothing_though_it_leads_to_a_known_state() -> None:
+    found = explore(planted(TurnsOnSecondRelease), SmallWorld(2, 2, 1, 1, 2), ORDER_MUTED).counterexample
+    assert found
+    assert (found.violation.clause, len(found.program.operations), found.shortest) == ("RELEASE", 3, True)
+
+
 def test_a_muted_fault_does_not_end_the_search() -> None:
     muted = ORDER_MUTED
     exploration = explore(planted(TakesNewestFirst), TINY, muted)

@@ -271,7 +271,7 @@ class Search:
         outcome, shown = self.ask(adapter, self.alphabet.operations[actual])
         answer = self.names.rename_outcome(outcome, node.blocks)
         same = shown == node.shown
-        if not same and type(outcome) in QUIET:
+        if not same and (type(outcome) in QUIET or operation in node.judged.second_releases):
             self._inspect(node, operation, actual, answer, shown)
         try:
             ruling = self.judging.rule(node.judged, operation, answer, self.pools(node, shown))
@@ -313,12 +313,9 @@ class Search:
     def _look_into(self, node: Node, arrived: Node, operation: int, actual: int, answer: op.Outcome) -> None:
         """What a state shows is judged once, when it is new, and in full if something is wrong with it.
 
-        What a release must leave behind is part of PARTITION and REFCOUNT, unless these are only noted or the sequence
-        was released before.
+        What a release must leave behind is part of PARTITION and REFCOUNT, unless these are only noted.
         """
-        released = self._is_release[operation] and (
-            not self._trusts_release or operation in node.judged.second_releases
-        )
+        released = self._is_release[operation] and not self._trusts_release
         if released or self._broken(arrived.judged, arrived.renaming, arrived.blocks, arrived.shown):
             self._inspect(node, operation, actual, answer, arrived.shown)
         if self.copier.way == "replay":
