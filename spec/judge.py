@@ -179,7 +179,8 @@ def _check_reason(state: State, operation: op.Admit | op.Reserve, outcome: op.Re
 
 def unchanged(state: State, shown: Snapshot | None, clause: str) -> None:
     """The manager must show what it showed before, or `clause` is broken."""
-    before = CACHE_RULES["refused"](state.shown, shown) if state.declaration.evicts_early else state.shown
+    early = clause == "ATOMIC" and state.declaration.evicts_early  # for room, which only admit and reserve ask for
+    before = CACHE_RULES["refused"](state.shown, shown) if early else state.shown
     if shown is not None and before is not None and shown != before:
         fields = [name for name in Snapshot.__slots__ if getattr(shown, name) != getattr(before, name)]
         breach(state, clause, f"nothing may change, but the manager's {', '.join(fields)} did")
@@ -194,7 +195,7 @@ def _admit(state: State, operation: op.Admit, outcome: op.Admitted, shown: Snaps
     _check_answer(state, operation, outcome)
     _check_table(state, operation.sequence, sequence)
     hits = blocks_for(state, outcome.cached)
-    _check_bars(state, operation.sequence, outcome.table[:hits])
+    check_bars(state, operation.sequence, outcome.table[:hits])
     _check_hit(state, operation.sequence, sequence)
     lost = _lost_hit(state, sequence, hits, operation.namespace)
     sequence.findable = outcome.cached // state.world.block_size
@@ -249,7 +250,7 @@ def _check_table(state: State, name: str, sequence: SequenceState, held: int = 0
         )
 
 
-def _check_bars(state: State, name: str, hit: tuple[int, ...]) -> None:
+def check_bars(state: State, name: str, hit: tuple[int, ...]) -> None:
     """No hit on a block that an extension hides."""
     for block in hit if state.barred else ():
         if block in state.barred:
@@ -533,8 +534,7 @@ def _obtain(state: State, name: str, blocks: tuple[int, ...]) -> None:
     """The blocks of a table behind its hits: fresh ones, or merged ones where that is declared."""
     for block in blocks:
         merged = is_merged(state, name, state.sequences[name], block)
-        if merged:
-            _check_bars(state, name, (block,))
+        check_bars(state, name, (block,) if merged else ())
         (_claim if merged else _take)(state, name, block)
 
 

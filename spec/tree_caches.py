@@ -7,7 +7,7 @@ tables that name the other (``Declaration.repoints``), and evicts whole nodes, m
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .judge import CACHE_RULES, breach, perform, read, uncopy
+from .judge import CACHE_RULES, breach, check_bars, perform, read, uncopy
 from .state import SequenceState, Snapshot, State
 
 
@@ -20,6 +20,7 @@ def _repointed(state: State, name: str, sequence: SequenceState, table: tuple[in
         return
     sequence.table = table
     changed = [entry for entry, block in enumerate(table[:full]) if block != before[entry]]
+    check_bars(state, name, tuple([table[entry] for entry in changed]))
     read(state, name, sequence, full * state.world.block_size)
     for _ in before[changed[0] :]:
         perform(state, "pop", name)

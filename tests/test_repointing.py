@@ -67,6 +67,17 @@ def test_everything_else_stays(first: tuple[int, ...], second: tuple[int, ...], 
     assert found.clause == clause
 
 
+def test_no_entry_names_what_is_older_than_a_reset() -> None:
+    old, new = op.Admit("A", (0, 1, 0), 9), op.Admit("B", (0, 1, 1), 9)
+    state = state_after(DECLARATION, (old, op.Admitted(0, 3, (0, 1))), (op.Commit(("A",)), op.Committed(((0, 1),))))
+    steps = ((op.Release("A"), op.Released()), (op.Reset(), op.WasReset()), (new, op.Admitted(0, 3, (2, 3))))
+    for operation, outcome in steps:
+        assert advance(state, operation, outcome) is None
+    found = advance(state, op.Commit(("B",)), op.Committed(((0, 3),)))
+    assert isinstance(found, Violation)
+    assert found.clause == "RESET"
+
+
 def test_who_does_not_declare_it_repoints_nothing() -> None:
     found = committed(Declaration("tree"), (0, 1), (0, 3))
     assert isinstance(found, Violation)
@@ -135,6 +146,24 @@ def test_a_refusal_may_empty_the_cache_and_nothing_more(shown: Snapshot, clause:
         assert advance(state, operation, outcome, CACHED) is None
     found = advance(state, op.Admit("B", (1, 1), 9), op.Refused(), shown)
     assert (found and found.clause) == clause
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "clause"),
+    [
+        (op.Probe((1, 1), 9), op.Probed(0, True), "PROBE"),
+        (op.Reset(), op.Refused(op.Reason.IN_USE), "RESET"),
+        (op.Release("A"), op.Released(), "RELEASE"),
+    ],
+)
+def test_who_asks_for_no_room_empties_no_cache(asked: op.Operation, answer: op.Outcome, clause: str) -> None:
+    state = state_after(EVICTING, (op.Admit("A", (0, 1, 0, 1), 9), op.Admitted(0, 4, (0, 1))))
+    assert advance(state, op.Commit(("A",)), op.Committed(((0, 1),)), CACHED) is None
+    assert advance(state, op.Release("A"), op.Released(), CACHED) is None
+    assert advance(state, op.Admit("B", (1,), 9), op.Admitted(0, 1, (2,)), replace(CACHED, free=(3, 4, 5))) is None
+    found = advance(state, asked, answer, Snapshot(free=(0, 1, 3, 4, 5), owned=()))
+    assert found is not None
+    assert found.clause == clause
 
 
 def test_blocks_that_are_given_up_early_need_not_be_found() -> None:
