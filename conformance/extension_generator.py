@@ -135,5 +135,5 @@ def _offered(state: State) -> list[Context]:
 
 
 OWNERS = ("K", "L")
-TOGETHER = 0.4  # the part of the programs in which two extensions meet
+TOGETHER = 0.4  # the part of the programs in which two extensions meet, and that in which one meets namespaces
 _SHARES = {"extend": 0.3, "draft": 0.3, "truncate": 0.5, "reset": 0.3, "probe": 0.4, "retain": 0.25, "drop": 0.12}

@@ -7,7 +7,7 @@ repeated byte for byte, cut, extended or changed in one place; pools that are on
 from random import Random
 
 from kvspec.conformance.contexts import Context
-from kvspec.conformance.extension_generator import Extensions, axes_to_confuse
+from kvspec.conformance.extension_generator import TOGETHER, Extensions, axes_to_confuse
 from kvspec.spec import operations as op
 from kvspec.spec.judge import illegal
 from kvspec.spec.state import SequenceState, State
@@ -32,6 +32,8 @@ class Generator:
         self.extensions = Extensions(random, context, state, self) if context.draws else None
         if context.draws and "chunked" in state.declaration.profiles:
             self.free = random.random() < 0.5
+        if context.draws and state.declaration.namespaces and random.random() < TOGETHER:
+            self.namespaces = ("", "x")
         self.by_steps = not self.free or state.declaration.same_step_hit
 
     def next(self) -> op.Operation:

@@ -26,6 +26,7 @@ from kvspec.impl.known_bad import KNOWN_BAD
 from kvspec.impl.known_bad.bases.hard import Hard
 from kvspec.impl.known_bad.notation import read
 from kvspec.impl.loader import load
+from kvspec.impl.model_adapter import ExtendedModelAdapter
 from kvspec.impl.pipe.protocol import ANSWER, REQUEST
 from kvspec.spec import operations as op
 from kvspec.spec.clauses import EXTENSIONS, clauses_of
@@ -106,6 +107,18 @@ class ProbeCountsOnOwners(Hard):
 )
 def test_faults_that_show_only_where_two_extensions_meet(kind: type[Hard], context: str, clause: str) -> None:
     assert clause in run_campaign(kind.implementation(), CONTEXTS[context], 1, 1500, until=clause).found
+
+
+class ProbeForgetsNamespaces(ExtendedModelAdapter):
+    """A probe looks for the tokens alone."""
+
+    def probe(self, tokens: tuple[int, ...], limit: int, namespace: str) -> op.Outcome:
+        return super().probe(tokens, limit, "")
+
+
+def test_a_probe_that_forgets_the_namespace_is_found() -> None:
+    forgetful = replace(load("extended"), create=ProbeForgetsNamespaces)
+    assert "PROBE" in run_campaign(forgetful, CONTEXTS["probe"], 0, 400, until="PROBE").found
 
 
 class ResetBesideLiveSequences(Hard):
