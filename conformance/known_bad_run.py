@@ -64,11 +64,21 @@ def run_one(slug: str, seed: int, effort: str = "default") -> Row:
     """Look for the clause of one known-bad manager where its fault shows, and shrink what is found."""
     bad, started = KNOWN_BAD[slug], time.perf_counter()
     found = _scenario(bad) if bad.context in SCENARIOS else _campaign(bad, seed, effort)
-    operations = None
-    if (counterexample := found.get(bad.clause)) is not None:
-        operations = len(shrink(bad.implementation(), counterexample).program.operations)
+    short = _shrunk(bad, found)
+    operations = len(short.program.operations) if short else None
     caught = counts(bad.clause, tuple(found))
     return Row(slug, bad.clause, caught, tuple(found), operations, time.perf_counter() - started, seed)
+
+
+def shrunk_one(slug: str, seed: int, effort: str = "default") -> Counterexample | None:
+    """The shrunk counterexample to the clause of one known-bad manager, or None if no program shows it."""
+    bad = KNOWN_BAD[slug]
+    return None if bad.context in SCENARIOS else _shrunk(bad, _campaign(bad, seed, effort))
+
+
+def _shrunk(bad: KnownBad, found: dict[str, Counterexample | None]) -> Counterexample | None:
+    counterexample = found.get(bad.clause)
+    return shrink(bad.implementation(), counterexample) if counterexample else None
 
 
 def _scenario(bad: KnownBad) -> dict[str, Counterexample | None]:

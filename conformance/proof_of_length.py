@@ -11,6 +11,7 @@ from kvspec.spec import operations as op
 CONTEXTS = ("steps", "chunked", "one")
 MOST_OPERATIONS = 8
 MOST_STATES = 3000  # a limit on states and not on time, so that the result is the same on every machine
+MOST_PROMPTS = 130  # that a sequence can have in the world: with more, each state has too many successors
 
 
 def with_proof_of_length(implementation: Implementation, found: Counterexample) -> Counterexample:
@@ -18,11 +19,13 @@ def with_proof_of_length(implementation: Implementation, found: Counterexample) 
     length = len(found.program.operations)
     if found.context not in CONTEXTS or not 1 < length <= MOST_OPERATIONS:
         return replace(found, shortest=length == 1)
-    clause = found.violation.clause
+    clause, world = found.violation.clause, _world(found)
+    if sum(world.tokens**size for size in range(1, world.max_length + 1)) > MOST_PROMPTS:
+        return found
     try:
         explored = explore(
             implementation,
-            _world(found),
+            world,
             others_muted(clause),
             limit_states=MOST_STATES,
             limit_depth=length - 1,

@@ -6,6 +6,7 @@ import pytest
 
 from kvspec.conformance.campaign import run_campaign
 from kvspec.conformance.contexts import CONTEXTS
+from kvspec.conformance.evidence import load as load_evidence
 from kvspec.conformance.known_bad_run import SCENARIOS, counts, known_bad_command, run_known_bad, run_one
 from kvspec.conformance.program import Program, others_muted, run
 from kvspec.conformance.robustness import check_robust
@@ -34,6 +35,9 @@ BASES = {
     "layout": named.Layout.implementation(),
     "hardened": hard.Hard.implementation(),
 }
+
+
+EVIDENCE = load_evidence()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -69,6 +73,9 @@ def test_base_rejects_bad_input(name: str) -> None:
 def test_caught_for_its_own_clause(slug: str, seed: int) -> None:
     row = run_one(slug, seed)
     assert row.caught, f"{slug} must be caught for {row.clause}; found: {row.caught_by}"
+    assert slug in EVIDENCE, f"{slug} has no evidence; run: python -m kvspec.conformance.evidence {slug}"
+    stored = EVIDENCE[slug].operations[seed : seed + 1] or [None]
+    assert stored == [row.operations], f"out of date; run: python -m kvspec.conformance.evidence {slug}"
 
 
 @pytest.mark.parametrize("slug", PROGRAMMED)

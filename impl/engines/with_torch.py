@@ -4,6 +4,7 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from kvspec.impl.errors import LoadError
 
@@ -22,7 +23,7 @@ def without_pinning() -> Iterator[None]:
     """Memory is not pinned in here: without an accelerator PyTorch cannot pin it."""
     import torch
 
-    empty, pin = torch.empty, torch.Tensor.pin_memory
+    empty = torch.empty
 
     def pageable(*size: Any, pin_memory: bool = False, **named: Any) -> Any:
         return empty(*size, **named)
@@ -30,8 +31,5 @@ def without_pinning() -> Iterator[None]:
     def itself(tensor: Any) -> Any:
         return tensor
 
-    torch.empty, torch.Tensor.pin_memory = pageable, itself  # type: ignore[assignment, method-assign]
-    try:
+    with patch.object(torch, "empty", pageable), patch.object(torch.Tensor, "pin_memory", itself):
         yield
-    finally:
-        torch.empty, torch.Tensor.pin_memory = empty, pin  # type: ignore[method-assign]
