@@ -26,7 +26,8 @@ def partition(state: State, shown: Snapshot) -> str | None:
         return f"block {min(lost)} is held by nobody, yet not free"
     if alien := free - state.blocks:
         return f"the free list names block {min(alien)}, which is not in the pool"
-    if shown.used is not None and set(shown.used) - (cached - held) != state.blocks - free - (cached - held):
+    aside = (cached - held) | state.declaration.unusable  # a null block may be counted as used
+    if shown.used is not None and set(shown.used) - aside != state.blocks - free - (cached - held):
         return f"the used blocks {sorted(shown.used)} are not all but the free ones {sorted(free)}"
     return None
 

@@ -276,3 +276,11 @@ def test_unfinished_sequences_sample_nothing() -> None:
     state = play(start(), (op.Admit("A", (1, 2, 3), 2), op.Admitted(0, 2, (0, 1))), commit("A", 0, 1))
     with pytest.raises(Illegal, match="sampled only when all"):
         judge(state, op.Append("A", 4), op.Appended())
+
+
+def test_a_null_block_may_be_counted_as_used_and_never_as_free() -> None:
+    state = start(blocks=3, declaration=Declaration("null", unusable=frozenset({0})))
+    for used in ((1, 2), (0, 1, 2)):
+        play(state, (*admit("A", (1, 2, 3), 0, 1, 2), Snapshot(free=(3,), used=used)))
+    assert broken(state, *admit("A", (1, 2, 3), 0, 1, 2), Snapshot(free=(0, 3))) == "PARTITION"
+    assert broken(state, *admit("A", (1, 2, 3), 0, 1, 2), Snapshot(free=(3,), used=(0, 1, 2, 3))) == "PARTITION"
