@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from kvspec.conformance.terminal import terminal
 from kvspec.impl.adapter import Implementation
 
 app = typer.Typer(
@@ -117,7 +118,7 @@ def check(
         contracts=contracts_budget,
     )
     try:
-        code = run_check(request, Console(highlight=False))
+        code = run_check(request, terminal())
     except (ValueError, CannotCreate) as error:
         raise fail(str(error)) from None
     except OSError as error:
@@ -140,7 +141,7 @@ def clauses(profile: Annotated[str, typer.Option(help="only this profile")] = ""
     for clause in CLAUSES.values():
         if profile in ("", clause.profile):
             table.add_row(clause.slug, clause.profile, clause.since, clause.sentence)
-    Console().print(table)
+    terminal().print(table)
 
 
 @app.command()
@@ -157,7 +158,7 @@ def explain(clause: Annotated[str, typer.Argument(help="slug of a clause, as in 
         raise fail(
             f"no such clause: {clause}; " + (f"did you mean {near[0]}?" if near else "`kvspec clauses` lists them")
         )
-    Console(highlight=False).print(explanation(slug))
+    terminal().print(explanation(slug))
 
 
 @app.command()

@@ -15,6 +15,7 @@ from kvspec.conformance.known_bad_row import Row
 from kvspec.conformance.program import Counterexample
 from kvspec.conformance.robustness import check_robust
 from kvspec.conformance.shrink import shrink
+from kvspec.conformance.terminal import terminal
 from kvspec.impl.known_bad import KNOWN_BAD, KnownBad, load_known_bad
 from kvspec.spec.clauses import CLAUSES, clauses_of
 
@@ -143,7 +144,7 @@ def _list(slugs: Iterable[str], as_json: bool) -> None:
     from kvspec.conformance import known_bad_table
 
     if not as_json:
-        known_bad_table.console().print(known_bad_table.listing(slugs))
+        terminal().print(known_bad_table.listing(slugs))
         return
     for bad in map(KNOWN_BAD.__getitem__, slugs):
         print(dumps({name: getattr(bad, name) for name in ("slug", "clause", "sentence", "reports", "base", "shape")}))
@@ -158,7 +159,7 @@ def _run_table(slugs: tuple[str, ...], seeds: Iterable[int], effort: str) -> lis
 
     from kvspec.conformance import known_bad_table
 
-    console, started, seeds = known_bad_table.console(), time.perf_counter(), tuple(seeds)
+    console, started, seeds = terminal(), time.perf_counter(), tuple(seeds)
     jobs = [(slug, seed, effort) for seed in seeds for slug in slugs]
     performed = _performed(jobs, min(WORKERS, len(jobs)))
     rows = list(track(performed, "known-bad managers", len(jobs), console=console, transient=True))

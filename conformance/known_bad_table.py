@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from statistics import median, quantiles
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -45,8 +44,3 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
-
-
-def console() -> Console:
-    """Where tables go."""
-    return Console(highlight=False)

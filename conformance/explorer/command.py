@@ -18,6 +18,7 @@ from kvspec.conformance.explorer.reporting import Standing, show_all, standing
 from kvspec.conformance.explorer.search import Exploration, Progress
 from kvspec.conformance.explorer.world import SmallWorld
 from kvspec.conformance.lockstep import CannotCreate
+from kvspec.conformance.terminal import terminal
 from kvspec.conformance.verdict import ExitCode
 from kvspec.impl.adapter import Implementation
 from kvspec.spec.declaration import Declaration
@@ -71,7 +72,7 @@ def explore_command(
     error; 3: copies of the manager cannot be trusted, something proved does not hold, nothing that is declared was
     tried, or nothing was exhausted although no limit was asked for.
     """
-    console = console or Console()
+    console = console or terminal()
     try:
         worlds = worlds_asked_for(implementation.declaration, world, sequences, tokens, length, partial, effort)
         expected = read_certificates(compare) if compare else None

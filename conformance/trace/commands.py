@@ -15,6 +15,7 @@ from kvspec.conformance.render.story_page import html_of
 from kvspec.conformance.render.table import render_story
 from kvspec.conformance.render.words import plural
 from kvspec.conformance.shrink import shrink
+from kvspec.conformance.terminal import terminal
 from kvspec.conformance.trace.format import Trace, TraceError
 from kvspec.conformance.trace.judging import judge_trace
 from kvspec.conformance.trace.reader import read_trace
@@ -27,10 +28,6 @@ from kvspec.impl.loader import load
 
 Target = str | Implementation
 Command = Callable[..., int]
-
-
-def _screen() -> Console:
-    return Console(highlight=False, soft_wrap=False)
 
 
 def _complain(message: str) -> None:
@@ -67,13 +64,13 @@ def replay_command(trace: Path, impl: Target, stubs: Sequence[str] = ()) -> int:
     stored = read_trace(trace)
     implementation = _loaded(impl, stubs)
     told = replay(stored, implementation)
-    screen, claimed = _screen(), stored.footer.verdict
+    screen, claimed = terminal(), stored.footer.verdict
     if told.violation is None:
-        screen.print(f"{implementation.name}: {_passed(stored, told)}", style="green", markup=False)
+        screen.print(f"{implementation.name}: {_passed(stored, told)}", style="green", markup=False, soft_wrap=True)
         return ExitCode.CONFORMS
     screen.print(render_counterexample(counterexample_of(stored, told.violation), implementation))
     if claimed and told.violation.clause != claimed:
-        screen.print(f"the trace was stored for {claimed}", markup=False)
+        screen.print(f"the trace was stored for {claimed}", markup=False, soft_wrap=True)
     return ExitCode.VIOLATES
 
 
@@ -91,7 +88,7 @@ def shrink_command(trace: Path, impl: Target, out: Path | None = None, stubs: Se
     implementation = _loaded(impl, stubs)
     told = replay(stored, implementation)
     if told.violation is None:
-        _screen().print(f"{implementation.name}: {_passed(stored, told)}", style="green", markup=False)
+        terminal().print(f"{implementation.name}: {_passed(stored, told)}", style="green", markup=False, soft_wrap=True)
         return ExitCode.CONFORMS
     shorter = counterexample_of(stored, told.violation)
     if stored.records:
@@ -99,9 +96,9 @@ def shrink_command(trace: Path, impl: Target, out: Path | None = None, stubs: Se
     path = write_trace(
         out or trace.with_name(f"{trace.stem}-short.ndjson"), implementation, shorter, stored.header.seed
     )
-    _screen().print(render_counterexample(shorter, implementation, path))
+    terminal().print(render_counterexample(shorter, implementation, path))
     before, after = len(stored.records), len(shorter.program.operations)
-    _screen().print(f"{before} -> {plural(after, 'operation')}: {path}", markup=False)
+    terminal().print(f"{before} -> {plural(after, 'operation')}: {path}", markup=False, soft_wrap=True)
     return ExitCode.VIOLATES
 
 
@@ -110,14 +107,16 @@ def show_command(trace: Path, html: Path | None = None, svg: Path | None = None)
     """Show a stored counterexample as a table, and as a page or picture where asked for: 0 if it could be shown."""
     stored = read_trace(trace)
     if stored.footer.verdict is None:
-        _screen().print(f"{plural(len(stored.records), 'operation')}, no clause is broken", markup=False)
+        terminal().print(
+            f"{plural(len(stored.records), 'operation')}, no clause is broken", markup=False, soft_wrap=True
+        )
         return ExitCode.CONFORMS
     story = tell(stored)
-    _screen().print(render_story(story, str(trace)))
+    terminal().print(render_story(story, str(trace)))
     for path, text in ((html, html_of(story, str(trace))), (svg, svg_of(story))):
         if path:
             path.write_text(text, encoding="utf-8")
-            _screen().print(f"wrote {path}", markup=False)
+            terminal().print(f"wrote {path}", markup=False, soft_wrap=True)
     return ExitCode.CONFORMS
 
 
@@ -127,10 +126,15 @@ def judge_command(trace: Path) -> int:
     judgement = judge_trace(trace)
     done = f"{judgement.header.implementation}: {judgement.operations:,} operations judged"
     if judgement.violation is None:
-        _screen().print(f"{done}, 0 violations", style="green", markup=False)
+        terminal().print(f"{done}, 0 violations", style="green", markup=False, soft_wrap=True)
         return ExitCode.CONFORMS
     violation = judgement.violation
-    _screen().print(f"{done}, the last one breaks {violation.clause}: {violation.because}", style="red", markup=False)
+    terminal().print(
+        f"{done}, the last one breaks {violation.clause}: {violation.because}",
+        style="red",
+        markup=False,
+        soft_wrap=True,
+    )
     return ExitCode.VIOLATES
 
 
@@ -138,5 +142,5 @@ def judge_command(trace: Path) -> int:
 def accept_command(trace: Path, known: Path, reason: str, link: str) -> int:
     """List a stored counterexample as a known failure, with a reason and a link: 0 if it is listed now."""
     add_known(known, trace, reason, link)
-    _screen().print(f"{known}: {trace.name} is listed as known", markup=False)
+    terminal().print(f"{known}: {trace.name} is listed as known", markup=False, soft_wrap=True)
     return ExitCode.CONFORMS
