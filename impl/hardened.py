@@ -154,7 +154,7 @@ class BlockManager:
         found = self._root.children.get((namespace,))  # equal to no tokens
         if found is None:
             found = Node(self._root, (namespace,))
-            found.hash = xxhash.xxh64_intdigest(namespace.encode())
+            found.hash = self.compute_hash([-1 - byte for byte in namespace.encode()])  # no token is negative
         return found
 
     def allocate(self, seq: Sequence, num_cached_blocks: int) -> None:
