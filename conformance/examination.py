@@ -359,10 +359,13 @@ class Examination:
         return run
 
     def home_of(self, found: Counterexample) -> str:
-        """The profile in which a violation of a small world counts: `chunked` only if the program plans a step in parts."""
+        """The profile in which a violation of a small world counts: `chunked` only if the program plans a step in parts.
+
+        Where only one of the two was asked for, it is that one.
+        """
         profile = CLAUSES[found.violation.clause].profile
-        borrowed = profile in BORROWED["chunked"] and found.context == "chunked"
-        return "chunked" if borrowed or profile not in self.profiles else profile
+        in_parts = profile in BORROWED["chunked"] and found.context == "chunked" and "chunked" in self.profiles
+        return "chunked" if in_parts or profile not in self.profiles else profile
 
     def decide_worlds(self) -> None:
         """Explore, and enter what the small worlds broke where nothing shorter is known for the clause."""

@@ -4,6 +4,7 @@ import random
 from dataclasses import dataclass
 
 from kvspec.spec.declaration import Declaration
+from kvspec.spec.namespaces import spell
 from kvspec.spec.state import World
 
 VOCABULARY = 97  # token ids are 0 .. 96
@@ -46,7 +47,7 @@ def build(seed: int, blocks: int, declaration: Declaration, weak_hash: bool = Fa
     """
     rng = random.Random(f"workload {seed}")
     size = min(max(4, declaration.smallest_block_size), declaration.largest_block_size)
-    namespaces = ("", "x") if declaration.namespaces else ("",)
+    namespaces = _namespaces(rng, declaration)
     contents = [_tokens(rng, size) for _ in range(3)]
     bases = [contents[0] + contents[1], contents[2] + contents[1]]
     requests: list[Request] = []
@@ -55,6 +56,22 @@ def build(seed: int, blocks: int, declaration: Declaration, weak_hash: bool = Fa
         outputs = _tokens(rng, rng.randint(2, 2 * size))
         requests.append(Request(f"R{number}", prompt, outputs, rng.choice(namespaces)))
     return Workload(seed, World(blocks, size, weak_hash), tuple(requests), budget=3 * size + 1)
+
+
+def _namespaces(rng: random.Random, declaration: Declaration) -> tuple[str, ...]:
+    """Two that some faulty manager takes for each other: none, one axis more, another axis, values that run together."""
+    if not declaration.namespaces:
+        return ("",)
+    if not declaration.namespace_axes:
+        return ("", "x")
+    first, last = min(declaration.namespace_axes), max(declaration.namespace_axes)
+    confused = (
+        ({}, {last: "a"}),
+        ({first: "a"}, {first: "a", last: "a"}),
+        ({first: "a"}, {last: "a"}),
+        ({first: "a", last: "aa"}, {first: "aa", last: "a"}),
+    )
+    return tuple(map(spell, rng.choice(confused)))
 
 
 def _prompt(

@@ -357,7 +357,7 @@ def test_a_fault_in_the_text_is_noticed_on_a_right_manager(fault: Fault, monkeyp
 
 
 def test_a_fault_in_a_manager_is_noticed_by_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "_claim", lambda manager, block: manager)
+    monkeypatch.setattr(model, "claim", lambda manager, block: manager)
     assert isinstance(explore(World(2, 1), 2), Violation)
 
 
