@@ -6,6 +6,7 @@ from dataclasses import replace
 import xxhash
 
 from kvspec.impl.adapter import Implementation
+from kvspec.impl.performing import Performing, PerformingExtensions
 from kvspec.spec import model, model_extensions
 from kvspec.spec import operations as op
 from kvspec.spec.namespaces import AXES
@@ -23,7 +24,7 @@ def weak_hash(tokens: tuple[int, ...], prefix: int | None) -> int:
     return (sum(tokens) + len(tokens) * (prefix or 0)) % 3
 
 
-class ModelAdapter:
+class ModelAdapter(Performing):
     """One model in one world; the state is immutable, so a copy shares it."""
 
     def __init__(self, world: World) -> None:
@@ -32,26 +33,6 @@ class ModelAdapter:
     def _perform(self, operation: op.Operation) -> op.Outcome:
         self.model, outcome = model.perform(self.model, operation)
         return outcome
-
-    def admit(self, sequence: str, tokens: tuple[int, ...], limit: int, namespace: str) -> op.Outcome:
-        """See ``impl.adapter.Adapter``."""
-        return self._perform(op.Admit(sequence, tokens, limit, namespace))
-
-    def reserve(self, sequence: str, count: int) -> op.Outcome:
-        """See ``impl.adapter.Adapter``."""
-        return self._perform(op.Reserve(sequence, count))
-
-    def commit(self, sequences: tuple[str, ...]) -> op.Outcome:
-        """See ``impl.adapter.Adapter``."""
-        return self._perform(op.Commit(sequences))
-
-    def append(self, sequence: str, token: int) -> op.Outcome:
-        """See ``impl.adapter.Adapter``."""
-        return self._perform(op.Append(sequence, token))
-
-    def release(self, sequence: str, cause: str) -> op.Outcome:
-        """See ``impl.adapter.Adapter``."""
-        return self._perform(op.Release(sequence, op.Cause(cause)))
 
     def snapshot(self) -> Snapshot:
         """Everything."""
@@ -75,32 +56,8 @@ MODEL = Implementation(
 )
 
 
-class ExtendedModelAdapter(ModelAdapter):
+class ExtendedModelAdapter(ModelAdapter, PerformingExtensions):
     """The model with its extensions: ``--impl extended``."""
-
-    def extend(self, sequence: str, tokens: tuple[int, ...], drafts: bool) -> op.Outcome:
-        """Several tokens join."""
-        return self._perform(op.Extend(sequence, tokens, drafts))
-
-    def truncate(self, sequence: str, length: int) -> op.Outcome:
-        """Draft tokens are rejected or confirmed."""
-        return self._perform(op.Truncate(sequence, length))
-
-    def reset(self) -> op.Outcome:
-        """The cache is emptied."""
-        return self._perform(op.Reset())
-
-    def probe(self, tokens: tuple[int, ...], limit: int, namespace: str) -> op.Outcome:
-        """What would an admission get?"""
-        return self._perform(op.Probe(tokens, limit, namespace))
-
-    def retain(self, sequence: str, owner: str) -> op.Outcome:
-        """An owner outside keeps the computed blocks."""
-        return self._perform(op.Retain(sequence, owner))
-
-    def drop(self, owner: str) -> op.Outcome:
-        """The owner lets go."""
-        return self._perform(op.Drop(owner))
 
 
 EXTENDED = replace(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self, cast
 
+from kvspec.impl.performing import PerformingExtensions
 from kvspec.impl.pipe.connection import Connection, spoken
 from kvspec.impl.pipe.protocol import Answer, Look, NoAnswer, Start, Started, failure, read_answer, request_line
 from kvspec.spec import operations as op
@@ -36,7 +37,7 @@ class _Past:
         return reversed(exchanges)
 
 
-class PipeAdapter:
+class PipeAdapter(PerformingExtensions):
     """One manager.  The program has one at a time: a copy, or a manager that was set aside, comes back by replay.
 
     Each operation is sent together with the request for a snapshot, where the program answers that.  A replay is one
@@ -64,53 +65,7 @@ class PipeAdapter:
             self._see(lines[1:], broken)
         return answer
 
-    # The five operations ------------------------------------------------------------------------------------------
-
-    def admit(self, sequence: str, tokens: tuple[int, ...], limit: int, namespace: str) -> op.Outcome:
-        """Ask for ``op.Admit``."""
-        return self._perform(op.Admit(sequence, tokens, limit, namespace))
-
-    def reserve(self, sequence: str, count: int) -> op.Outcome:
-        """Ask for ``op.Reserve``."""
-        return self._perform(op.Reserve(sequence, count))
-
-    def commit(self, sequences: tuple[str, ...]) -> op.Outcome:
-        """Ask for ``op.Commit``."""
-        return self._perform(op.Commit(sequences))
-
-    def append(self, sequence: str, token: int) -> op.Outcome:
-        """Ask for ``op.Append``."""
-        return self._perform(op.Append(sequence, token))
-
-    def release(self, sequence: str, cause: str) -> op.Outcome:
-        """Ask for ``op.Release``."""
-        return self._perform(op.Release(sequence, op.Cause(cause)))
-
-    # The extensions, asked only of a program that declares them -----------------------------------------------------
-
-    def extend(self, sequence: str, tokens: tuple[int, ...], drafts: bool) -> op.Outcome:
-        """Ask for ``op.Extend``."""
-        return self._perform(op.Extend(sequence, tokens, drafts))
-
-    def truncate(self, sequence: str, length: int) -> op.Outcome:
-        """Ask for ``op.Truncate``."""
-        return self._perform(op.Truncate(sequence, length))
-
-    def reset(self) -> op.Outcome:
-        """Ask for ``op.Reset``."""
-        return self._perform(op.Reset())
-
-    def probe(self, tokens: tuple[int, ...], limit: int, namespace: str) -> op.Outcome:
-        """Ask for ``op.Probe``."""
-        return self._perform(op.Probe(tokens, limit, namespace))
-
-    def retain(self, sequence: str, owner: str) -> op.Outcome:
-        """Ask for ``op.Retain``."""
-        return self._perform(op.Retain(sequence, owner))
-
-    def drop(self, owner: str) -> op.Outcome:
-        """Ask for ``op.Drop``."""
-        return self._perform(op.Drop(owner))
+    # Operations ---------------------------------------------------------------------------------------------------
 
     def _perform(self, operation: op.Operation) -> op.Outcome:
         return self.perform_all((operation,))[0][0]
